@@ -1,0 +1,1 @@
+"""Unveil: finds silent inefficiencies of machine-learning hosts and fixes them reversibly."""

@@ -1,0 +1,1 @@
+"""A verdict becomes shares by feature and by subsystem."""

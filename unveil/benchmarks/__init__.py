@@ -1,0 +1,1 @@
+"""What unveil costs, measured beside what it is compared with."""

@@ -1,0 +1,1 @@
+"""A feature vector becomes a verdict."""

@@ -1,0 +1,1 @@
+"""The one door to Ansible, to settings and to processes."""

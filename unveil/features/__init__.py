@@ -1,0 +1,1 @@
+"""A window becomes one number per feature."""

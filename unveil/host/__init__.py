@@ -1,0 +1,1 @@
+"""The edge in: this host's counters and states become samples and facts."""

@@ -1,0 +1,1 @@
+"""Slow states of the host: topology, settings, who runs where."""

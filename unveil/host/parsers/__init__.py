@@ -1,0 +1,1 @@
+"""Kernel text to numbers: pure functions that know no path."""

@@ -1,0 +1,1 @@
+"""One file per place of the host that is read; none sees another."""

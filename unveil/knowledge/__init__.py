@@ -1,0 +1,1 @@
+"""YAML becomes one validated, immutable knowledge base; and stays it while files change."""

@@ -1,0 +1,1 @@
+"""Features, facts and shares are held against fingerprints; matches become episodes."""

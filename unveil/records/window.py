@@ -1,0 +1,31 @@
+"""Window: three seconds of samples that are judged together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unveil.records.sample import SampleBlock
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Window:
+    """Consecutive samples of every tier.
+
+    Attributes:
+        index: number of the window since the watcher (or the recording) began, without gaps.
+        start_ns, end_ns: CLOCK_MONOTONIC; the window holds samples with start_ns <= time <= end_ns, so that a rate
+            over the window is the difference between its last and its first sample.
+        wall_s: wall clock at end_ns, seconds since the epoch. A label, never used for a rate.
+        blocks: at most one block per tier, already cut to the window and brought to the newest layout of that tier.
+            A slow tier whose period is longer than the window keeps its two newest samples, and says so by times_ns.
+        ticks_missed: fast ticks that were due in the window and did not happen.
+    """
+
+    index: int
+    start_ns: int
+    end_ns: int
+    wall_s: float
+    blocks: tuple[SampleBlock, ...]
+    ticks_missed: int = 0

@@ -1,0 +1,1 @@
+"""An episode becomes a plan and decisions about it. Decides, never acts."""

@@ -1,0 +1,1 @@
+"""The one door to SQLite: the journal and its queries."""

@@ -1,0 +1,1 @@
+"""Samples become sliding windows."""

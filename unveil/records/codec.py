@@ -16,13 +16,13 @@ from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, Union
 
-from unveil.records import attribution, entity, fact, feature, match, remediation, run, subsystem, verdict
+from unveil.records import attribution, entity, fact, feature, match, remediation, run, subsystem, verdict, window
 
 Record = TypeVar("Record")
 
 # Names that the records import only for type checkers, needed to resolve their hints.
 _NAMESPACE: dict[str, Any] = {"Mapping": Mapping}
-for _module in (attribution, entity, fact, feature, match, remediation, run, subsystem, verdict):
+for _module in (attribution, entity, fact, feature, match, remediation, run, subsystem, verdict, window):
     _NAMESPACE.update({name: value for name, value in vars(_module).items() if not name.startswith("_")})
 
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from unveil.records.attribution import Attribution
     from unveil.records.sample import SampleBlock
+    from unveil.records.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -29,3 +31,32 @@ class Window:
     wall_s: float
     blocks: tuple[SampleBlock, ...]
     ticks_missed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """A fingerprint that answered *match* or *unknown* in a window, on one entity (as text)."""
+
+    fingerprint: str
+    entity: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowSummary:
+    """What is kept of a window: small enough to journal one a second and to draw a thousand.
+
+    Attributes:
+        watch: number of the watch (one life of a watcher, or one replay) that the window belongs to.
+        attribution: the strongest shares only; the subsystem shares are complete.
+        knowledge: generation of the knowledge base that it was matched with.
+    """
+
+    watch: int
+    index: int
+    wall_s: float
+    ticks_missed: int
+    verdict: Verdict
+    attribution: Attribution
+    sightings: tuple[Sighting, ...] = ()
+    knowledge: int = 0

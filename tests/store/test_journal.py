@@ -1,0 +1,175 @@
+"""What was said is kept: across a close, a kill and a full life of windows."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+import subprocess
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from unveil.errors import UnreadableError
+from unveil.records.knowledge import KnowledgeState
+from unveil.records.match import EpisodeState
+from unveil.records.run import RunState, Step
+from unveil.records.silence import Silence
+from unveil.records.verdict import State
+from unveil.store.journal import Journal
+from unveil.store.queries import Queries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from unveil.records.match import Episode
+    from unveil.records.run import Run
+    from unveil.records.window import WindowSummary
+
+
+def test_windows_and_episodes_come_back_as_they_were_written(
+    journal: Journal, window: Callable[..., WindowSummary], episode: Episode
+) -> None:
+    watch = journal.begin_watch(at_s=999, version="0", host="h")
+    first, second = window(0, watch=watch), window(1, watch=watch, matched=True)
+    journal.append_second(first, ())
+    journal.append_second(second, (episode,))
+    queries = Queries(journal.path)
+    assert queries.windows(limit=10) == (second, first)
+    assert queries.windows(limit=10, before=(watch, 1)) == (first,)
+    assert queries.window(watch, 1) == second
+    assert queries.count_windows(watch) == (2, 0, 1)
+    assert queries.episodes() == (episode,)
+    assert queries.episode("e01") == episode
+    queries.close()
+
+
+def test_a_window_written_twice_is_refused_and_takes_its_episodes_with_it(
+    journal: Journal, window: Callable[..., WindowSummary], episode: Episode
+) -> None:
+    journal.append_second(window(0), ())
+    with pytest.raises(sqlite3.IntegrityError):
+        journal.append_second(window(0), (episode,))
+    queries = Queries(journal.path)
+    assert queries.episodes() == ()
+    queries.close()
+
+
+def test_an_episode_that_cleared_is_no_longer_among_the_open_ones(journal: Journal, episode: Episode) -> None:
+    journal.put_episodes((episode,))
+    journal.put_episodes((replace(episode, state=EpisodeState.CLEARED, cleared_s=1010.0),))
+    queries = Queries(journal.path)
+    assert queries.episodes(open_only=True) == ()
+    assert queries.episodes()[0].cleared_s == 1010.0
+    queries.close()
+
+
+def test_steps_are_chained_and_an_altered_one_shows(journal: Journal, run: Run) -> None:
+    journal.put_run(run)
+    approved = replace(run, steps=(*run.steps, Step(at_s=1003, state=RunState.APPROVED, cause="y", actor="uid:0")))
+    journal.put_run(approved)
+    journal.put_run(replace(approved, saved={"file:/x": "1\n"}))  # no new step: nothing is written twice
+    queries = Queries(journal.path)
+    stored = queries.run("r01")
+    assert stored is not None
+    assert stored.steps == approved.steps
+    assert stored.saved == {"file:/x": "1\n"}
+    assert queries.runs(states=(RunState.APPROVED,)) == (stored,)
+    assert queries.runs(states=(RunState.KEPT,)) == ()
+    assert queries.broken_link() is None
+    with sqlite3.connect(journal.path) as other:
+        other.execute("UPDATE run_steps SET actor = 'uid:1000' WHERE seq = 2")
+    other.close()
+    assert queries.broken_link() == 2
+    queries.close()
+
+
+def test_what_a_killed_process_had_written_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    program = (
+        "import os, sys; from pathlib import Path; from unveil.store.journal import Journal;"
+        "journal = Journal(Path(sys.argv[1])); journal.begin_watch(at_s=1, version='0', host='h');"
+        "os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", program, str(path)], check=False).returncode == -9
+    queries = Queries(path)
+    assert queries.watches() == [(1, 1.0, None)]
+    queries.close()
+
+
+def test_the_newest_word_on_the_knowledge_base_counts(journal: Journal) -> None:
+    good = KnowledgeState(generation=1, digest="a", at_s=1, fingerprints=6, remediations=6)
+    stale = replace(good, at_s=2, stale_since_s=2.0, problems=("x.yml:1:1: error",))
+    journal.put_knowledge(good)
+    journal.put_knowledge(stale)
+    queries = Queries(journal.path)
+    assert queries.knowledge() == stale
+    queries.close()
+
+
+def test_a_silence_ends_by_itself_or_by_replacement(journal: Journal) -> None:
+    silence = Silence(id="s1", fingerprint="*", entity="*", until_s=20, reason="r", actor="uid:0", created_s=10)
+    journal.put_silence(silence)
+    queries = Queries(journal.path)
+    assert queries.silences(at_s=15) == (silence,)
+    assert queries.silences(at_s=20) == ()
+    journal.put_silence(replace(silence, until_s=12))
+    assert queries.silences(at_s=15) == ()
+    queries.close()
+
+
+def test_pruning_keeps_the_notable_and_the_runs(
+    journal: Journal, window: Callable[..., WindowSummary], run: Run
+) -> None:
+    journal.append_second(window(0), ())
+    journal.append_second(window(1, state=State.ANOMALOUS), ())
+    journal.append_second(window(2, matched=True), ())
+    journal.append_second(window(3), ())
+    journal.put_run(run)
+    journal.append_run_events(run.id, ((1.0, {"event": "old"}), (1500.0, {"event": "new"})))
+    assert journal.prune(now_s=2002.5, ordinary_s=1000, notable_s=5000, max_bytes=1 << 30) == 1
+    queries = Queries(journal.path)
+    assert [each.index for each in queries.windows(limit=10)] == [3, 2, 1]
+    assert journal.prune(now_s=2002.5, ordinary_s=100, notable_s=1000, max_bytes=1 << 30) == 3
+    assert queries.run("r0") is not None
+    assert [event["event"] for _, _, event in queries.run_events(run.id)] == ["new"]
+    queries.close()
+
+
+def test_pruning_by_size_takes_the_oldest_tenth(journal: Journal, window: Callable[..., WindowSummary]) -> None:
+    for index in range(50):
+        journal.append_second(window(index), ())
+    assert journal.prune(now_s=1060, ordinary_s=1000, notable_s=1000, max_bytes=1) == 5
+    queries = Queries(journal.path)
+    assert queries.count_windows(1) == (45, 5, 49)
+    queries.close()
+
+
+def test_the_file_is_its_owners_alone(journal: Journal) -> None:
+    assert stat.S_IMODE(journal.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(journal.path.parent.stat().st_mode) == 0o700
+
+
+def test_a_foreign_or_newer_file_is_refused_and_left_alone(tmp_path: Path) -> None:
+    text = tmp_path / "notes.db"
+    text.write_text("not a database, but somebody's notes, long enough to be looked at")
+    with pytest.raises(UnreadableError, match="cannot open the journal"):
+        Journal(text)
+    assert text.read_text().startswith("not a database")
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    connection.close()
+    with pytest.raises(UnreadableError, match="not a journal of unveil"):
+        Journal(other)
+    newer = tmp_path / "newer.db"
+    Journal(newer).close()
+    with sqlite3.connect(newer) as connection:
+        connection.execute("UPDATE meta SET value = '99' WHERE key = 'version'")
+    connection.close()
+    with pytest.raises(UnreadableError, match="newer unveil"):
+        Journal(newer)
+    with pytest.raises(UnreadableError, match="no journal at"):
+        Queries(tmp_path / "absent.db")

@@ -1,0 +1,195 @@
+"""The journal's one writer: windows, episodes, runs, knowledge and silences, each appended before it takes effect.
+
+A watcher that is killed finds everything that it had said. Steps of runs are on the disk (fsync) before they are
+taken; windows survive the death of the process but, by choice, not of the machine: an fsync a second is not worth it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from unveil.records.codec import encode
+from unveil.records.verdict import State
+from unveil.store.connection import open_journal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from unveil.records.knowledge import KnowledgeState
+    from unveil.records.match import Episode
+    from unveil.records.run import Run, Step
+    from unveil.records.silence import Silence
+    from unveil.records.window import WindowSummary
+
+FIRST_DIGEST = "0" * 64
+
+
+def step_digest(previous: str, run: str, step: Step) -> str:
+    """Return the digest that chains a step to the one journalled before it."""
+    body = json.dumps(
+        [previous, run, float(step.at_s), step.state, step.cause, step.actor, step.detail], separators=(",", ":")
+    )
+    return hashlib.sha256(body.encode()).hexdigest()
+
+
+def _text(record: object) -> str:
+    return json.dumps(encode(record), separators=(",", ":"), ensure_ascii=False)
+
+
+class Journal:
+    """Append-only history in one SQLite file."""
+
+    def __init__(self, path: Path) -> None:
+        self._db = open_journal(path, readonly=False)
+        self.path = path
+
+    def close(self) -> None:
+        """Fold the write-ahead log into the file and let it go."""
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._db.close()
+
+    @contextmanager
+    def _transaction(self, *, durable: bool = False) -> Iterator[None]:
+        if durable:
+            self._db.execute("PRAGMA synchronous = FULL")
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+        finally:
+            if durable:
+                self._db.execute("PRAGMA synchronous = NORMAL")
+
+    def begin_watch(self, *, at_s: float, version: str, host: str) -> int:
+        """Note that a watcher (or a replay) begins; return the number of this watch."""
+        with self._transaction(durable=True):
+            cursor = self._db.execute(
+                "INSERT INTO watches (started_s, version, host) VALUES (?, ?, ?)", (at_s, version, host)
+            )
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def end_watch(self, watch: int, *, at_s: float) -> None:
+        """Note that a watch ended in good order."""
+        with self._transaction():
+            self._db.execute("UPDATE watches SET ended_s = ? WHERE id = ?", (at_s, watch))
+
+    def append_second(self, window: WindowSummary, episodes: tuple[Episode, ...]) -> None:
+        """Keep one window and the episodes that it changed, together or not at all."""
+        matched = sum(sighting.answer == "match" for sighting in window.sightings)
+        with self._transaction():
+            self._db.execute(
+                "INSERT INTO windows VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    window.watch, window.index, window.wall_s, window.verdict.state, window.verdict.severity,
+                    window.ticks_missed, matched, _text(window),
+                ),
+            )  # fmt: skip
+            for episode in episodes:
+                self._put_episode(episode)
+
+    def put_episodes(self, episodes: tuple[Episode, ...]) -> None:
+        """Keep episodes that changed outside a window, e.g. when a reload closed them."""
+        with self._transaction():
+            for episode in episodes:
+                self._put_episode(episode)
+
+    def _put_episode(self, episode: Episode) -> None:
+        self._db.execute(
+            "INSERT INTO episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+            "state = excluded.state, last_s = excluded.last_s, cleared_s = excluded.cleared_s, "
+            "episode = excluded.episode",
+            (
+                episode.id, episode.fingerprint, str(episode.entity), episode.state, episode.started_s,
+                episode.last_s, episode.cleared_s, _text(episode),
+            ),
+        )  # fmt: skip
+
+    def put_run(self, run: Run) -> None:
+        """Keep a run as it now stands: new steps are chained, and on the disk when this returns.
+
+        Steps that are already journalled are never rewritten.
+        """
+        with self._transaction(durable=True):
+            known = self._db.execute("SELECT count(*) FROM run_steps WHERE run = ?", (run.id,)).fetchone()[0]
+            self._db.execute(
+                "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+                "state = excluded.state, saved = excluded.saved, written = excluded.written",
+                (
+                    run.id, run.plan.episode, run.plan.remediation, run.steps[0].at_s, run.state, _text(run.plan),
+                    _text(run.saved), _text(run.written),
+                ),
+            )  # fmt: skip
+            for step in run.steps[known:]:
+                self._append_step(run.id, step)
+
+    def _append_step(self, run: str, step: Step) -> None:
+        row = self._db.execute("SELECT digest FROM run_steps ORDER BY seq DESC LIMIT 1").fetchone()
+        digest = step_digest(row[0] if row else FIRST_DIGEST, run, step)
+        self._db.execute(
+            "INSERT INTO run_steps (run, at_s, state, cause, actor, detail, digest) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (run, step.at_s, step.state, step.cause, step.actor, step.detail, digest),
+        )
+
+    def append_run_events(self, run: str, events: tuple[tuple[float, Mapping[str, object]], ...]) -> None:
+        """Keep what the playbook reported, in order."""
+        with self._transaction():
+            self._db.executemany(
+                "INSERT INTO run_events (run, at_s, event) VALUES (?, ?, ?)",
+                [(run, at_s, json.dumps(event, separators=(",", ":"))) for at_s, event in events],
+            )
+
+    def put_knowledge(self, state: KnowledgeState) -> None:
+        """Keep which knowledge base is in use from now on, or why it is stale."""
+        with self._transaction():
+            self._db.execute(
+                "INSERT INTO knowledge (at_s, generation, stale, state) VALUES (?, ?, ?, ?)",
+                (state.at_s, state.generation, state.stale_since_s is not None, _text(state)),
+            )
+
+    def put_silence(self, silence: Silence) -> None:
+        """Keep a silence; one with the same id is replaced (that is how a silence is ended early)."""
+        with self._transaction(durable=True):
+            self._db.execute(
+                "INSERT OR REPLACE INTO silences VALUES (?, ?, ?)", (silence.id, silence.until_s, _text(silence))
+            )
+
+    def prune(self, *, now_s: float, ordinary_s: float, notable_s: float, max_bytes: int) -> int:
+        """Forget old windows and return how many.
+
+        Args:
+            ordinary_s: age up to which ordinary windows are kept.
+            notable_s: age up to which anomalous and matching windows, cleared episodes and run events are kept.
+                Runs and their steps are kept for ever: they are the audit record, and small.
+            max_bytes: above this size the oldest tenth of all windows goes, too.
+        """
+        with self._transaction():
+            gone = self._db.execute(
+                "DELETE FROM windows WHERE wall_s < ? OR (wall_s < ? AND state != ? AND matched = 0)",
+                (now_s - notable_s, now_s - ordinary_s, State.ANOMALOUS),
+            ).rowcount
+            self._db.execute("DELETE FROM episodes WHERE cleared_s < ?", (now_s - notable_s,))
+            self._db.execute("DELETE FROM run_events WHERE at_s < ?", (now_s - notable_s,))
+            if self._bytes() > max_bytes:
+                limit = self._db.execute("SELECT count(*) / 10 FROM windows").fetchone()[0]
+                gone += self._db.execute(
+                    "DELETE FROM windows WHERE (watch, idx) IN "
+                    "(SELECT watch, idx FROM windows ORDER BY wall_s LIMIT ?)",
+                    (limit,),
+                ).rowcount
+        self._db.execute("PRAGMA incremental_vacuum(2000)").fetchall()
+        return gone
+
+    def _bytes(self) -> int:
+        pages, free, size = (
+            self._db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+        )
+        return int((pages - free) * size)

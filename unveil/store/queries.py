@@ -1,0 +1,134 @@
+"""What can be asked of a journal, by the watcher that writes it or by anyone who may read the file."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from unveil.records.codec import decode
+from unveil.records.knowledge import KnowledgeState
+from unveil.records.match import Episode, EpisodeState
+from unveil.records.run import Plan, Run, RunState, Step
+from unveil.records.silence import Silence
+from unveil.records.window import WindowSummary
+from unveil.store.connection import open_journal
+from unveil.store.journal import FIRST_DIGEST, step_digest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Queries:
+    """Read-only view. Cheap to open; sees what was committed up to each question."""
+
+    def __init__(self, path: Path) -> None:
+        self._db = open_journal(path, readonly=True)
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._db.close()
+
+    def watches(self) -> list[tuple[int, float, float | None]]:
+        """Return (number, started, ended or None) of each watch, oldest first."""
+        return self._db.execute("SELECT id, started_s, ended_s FROM watches ORDER BY id").fetchall()
+
+    def windows(self, *, limit: int, before: tuple[int, int] | None = None) -> tuple[WindowSummary, ...]:
+        """Return the newest windows, newest first, or those before a (watch, index)."""
+        rows = self._db.execute(
+            "SELECT summary FROM windows WHERE (watch, idx) < (?, ?) ORDER BY watch DESC, idx DESC LIMIT ?",
+            (*(before or (1 << 60, 0)), limit),
+        )
+        return tuple(decode(WindowSummary, json.loads(summary)) for (summary,) in rows)
+
+    def window(self, watch: int, index: int) -> WindowSummary | None:
+        """Return one window, or None when it is not (or no longer) there."""
+        row = self._db.execute("SELECT summary FROM windows WHERE watch = ? AND idx = ?", (watch, index)).fetchone()
+        return None if row is None else decode(WindowSummary, json.loads(row[0]))
+
+    def count_windows(self, watch: int) -> tuple[int, int, int]:
+        """Return (how many, lowest index, highest index) of a watch's windows; (0, 0, -1) when there is none."""
+        count, low, high = self._db.execute(
+            "SELECT count(*), min(idx), max(idx) FROM windows WHERE watch = ?", (watch,)
+        ).fetchone()
+        return (count, low, high) if count else (0, 0, -1)
+
+    def episodes(self, *, limit: int = 200, open_only: bool = False) -> tuple[Episode, ...]:
+        """Return episodes, newest first."""
+        rows = self._db.execute(
+            "SELECT episode FROM episodes WHERE NOT ? OR state != ? ORDER BY last_s DESC, id LIMIT ?",
+            (open_only, EpisodeState.CLEARED, limit),
+        )
+        return tuple(decode(Episode, json.loads(episode)) for (episode,) in rows)
+
+    def episode(self, prefix: str) -> Episode | None:
+        """Return the one episode whose id begins so; None when there is none or more than one."""
+        rows = self._db.execute("SELECT episode FROM episodes WHERE id GLOB ? LIMIT 2", (_glob(prefix),)).fetchall()
+        return decode(Episode, json.loads(rows[0][0])) if len(rows) == 1 else None
+
+    def runs(self, *, limit: int = 200, states: tuple[RunState, ...] = ()) -> tuple[Run, ...]:
+        """Return runs, newest first, all or those in some states."""
+        marks = ",".join("?" * len(states))
+        rows = self._db.execute(
+            f"SELECT id, plan, saved, written FROM runs {f'WHERE state IN ({marks})' if states else ''} "  # noqa: S608  # marks only
+            "ORDER BY created_s DESC, id LIMIT ?",
+            (*states, limit),
+        ).fetchall()
+        return tuple(self._run(*row) for row in rows)
+
+    def run(self, prefix: str) -> Run | None:
+        """Return the one run whose id begins so; None when there is none or more than one."""
+        rows = self._db.execute(
+            "SELECT id, plan, saved, written FROM runs WHERE id GLOB ? LIMIT 2", (_glob(prefix),)
+        ).fetchall()
+        return self._run(*rows[0]) if len(rows) == 1 else None
+
+    def _run(self, run: str, plan: str, saved: str, written: str) -> Run:
+        steps = self._db.execute(
+            "SELECT at_s, state, cause, actor, detail FROM run_steps WHERE run = ? ORDER BY seq", (run,)
+        )
+        return Run(
+            id=run,
+            plan=decode(Plan, json.loads(plan)),
+            steps=tuple(
+                Step(at_s=at_s, state=RunState(state), cause=cause, actor=actor, detail=detail)
+                for at_s, state, cause, actor, detail in steps
+            ),
+            saved=json.loads(saved),
+            written=json.loads(written),
+        )
+
+    def run_events(self, run: str, *, after: int = 0, limit: int = 1000) -> list[tuple[int, float, dict[str, Any]]]:
+        """Return (number, time, event) of what a run's playbook reported, oldest first."""
+        rows = self._db.execute(
+            "SELECT seq, at_s, event FROM run_events WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?",
+            (run, after, limit),
+        )
+        return [(seq, at_s, json.loads(event)) for seq, at_s, event in rows]
+
+    def knowledge(self) -> KnowledgeState | None:
+        """Return the newest word on the knowledge base."""
+        row = self._db.execute("SELECT state FROM knowledge ORDER BY seq DESC LIMIT 1").fetchone()
+        return None if row is None else decode(KnowledgeState, json.loads(row[0]))
+
+    def silences(self, *, at_s: float) -> tuple[Silence, ...]:
+        """Return the silences that have not expired."""
+        rows = self._db.execute("SELECT silence FROM silences WHERE until_s > ? ORDER BY until_s", (at_s,))
+        return tuple(decode(Silence, json.loads(silence)) for (silence,) in rows)
+
+    def broken_link(self) -> int | None:
+        """Return the number of the first run step whose digest does not follow from the one before; None if all do."""
+        previous = FIRST_DIGEST
+        rows = self._db.execute(
+            "SELECT seq, run, at_s, state, cause, actor, detail, digest FROM run_steps ORDER BY seq"
+        )
+        for seq, run, at_s, state, cause, actor, detail, digest in rows:
+            step = Step(at_s=at_s, state=RunState(state), cause=cause, actor=actor, detail=detail)
+            if step_digest(previous, run, step) != digest:
+                return int(seq)
+            previous = digest
+        return None
+
+
+def _glob(prefix: str) -> str:
+    """Return a GLOB pattern for ids; anything that is no id matches nothing."""
+    return f"{prefix}*" if prefix.isalnum() else ""

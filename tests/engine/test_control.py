@@ -1,0 +1,130 @@
+"""The control socket serves its owner, whatever is thrown at it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from unveil.engine.client import Client
+from unveil.engine.control import MAX_PEERS, ControlServer
+from unveil.errors import ConflictError, RefusedError, WatcherAbsentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+def handle(method: str, params: dict[str, Any], actor: str) -> Any:
+    if method == "refuse":
+        raise ConflictError("someone else", hint="look again")
+    if method == "large":
+        return "x" * params["size"]
+    return {"method": method, "params": params, "actor": actor}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[Path]:
+    server = ControlServer(tmp_path / "s", handle)
+    stop = threading.Event()
+
+    def serve() -> None:
+        while not stop.is_set():
+            server.serve_until(time.monotonic_ns() + 20_000_000)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    yield tmp_path / "s"
+    stop.set()
+    thread.join()
+    server.close()
+
+
+def test_a_question_is_answered_and_the_kernel_says_who_asked(path: Path) -> None:
+    client = Client(path)
+    reply = client.call("windows", limit=3)
+    assert reply == {"method": "windows", "params": {"limit": 3}, "actor": f"uid:{os.geteuid()} pid:{os.getpid()}"}
+    assert client.call("episodes")["method"] == "episodes"
+    client.close()
+
+
+def test_an_error_arrives_as_the_error_it_was(path: Path) -> None:
+    client = Client(path)
+    with pytest.raises(ConflictError, match="someone else") as caught:
+        client.call("refuse")
+    assert caught.value.hint == "look again"
+    assert client.call("still there")["method"] == "still there"
+    client.close()
+
+
+def test_an_answer_larger_than_any_buffer_arrives_whole(path: Path) -> None:
+    client = Client(path)
+    assert len(client.call("large", size=5_000_000)) == 5_000_000
+    client.close()
+
+
+@pytest.mark.parametrize(
+    "line", [b"\n", b"{\n", b"[]\n", b'{"id": "x", "method": 1}\n', b"[" * 50_000 + b"\n", b"\xff\n"]
+)
+def test_what_is_no_question_is_refused_in_one_line(path: Path, line: bytes) -> None:
+    with socket.socket(socket.AF_UNIX) as raw:
+        raw.connect(str(path))
+        raw.sendall(line)
+        assert "not a question" in json.loads(raw.recv(65536))["error"]["what"]
+
+
+def test_an_endless_question_and_a_deaf_peer_are_dropped_and_others_are_served(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as endless, socket.socket(socket.AF_UNIX) as deaf:
+        endless.connect(str(path))
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            endless.sendall(b"x" * 64_000_000)
+        deaf.connect(str(path))
+        deaf.sendall(b'{"id": 1, "method": "large", "params": {"size": 9000000}}\n' * 2)
+        client = Client(path)
+        assert client.call("status")["method"] == "status"
+        client.close()
+
+
+def test_no_more_peers_than_the_limit(path: Path) -> None:
+    clients = [Client(path) for _ in range(MAX_PEERS)]
+    for client in clients:
+        client.call("status")
+    extra = Client(path)
+    with pytest.raises(RefusedError, match="too many connections"):
+        extra.call("status")
+    for client in (*clients, extra):
+        client.close()
+
+
+def test_the_socket_is_its_owners_alone(path: Path) -> None:
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become someone else")
+def test_another_user_is_refused_even_where_the_files_would_let_him(path: Path) -> None:
+    path.chmod(0o666)
+    folder = path.parent
+    while folder != folder.parent:
+        folder.chmod(folder.stat().st_mode | 0o011)
+        folder = folder.parent
+    program = (
+        "import os, socket, sys\nos.setuid(65534)\ns = socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\n"
+        "print(s.recv(65536).decode())"
+    )
+    said = subprocess.run([sys.executable, "-I", "-c", program, str(path)], check=True, capture_output=True, text=True)
+    assert "uid 65534 may not talk" in said.stdout
+
+
+def test_nobody_there_is_said_with_the_cure(tmp_path: Path) -> None:
+    with pytest.raises(WatcherAbsentError) as caught:
+        Client(tmp_path / "absent").call("status")
+    assert "unveil watch" in (caught.value.hint or "")

@@ -90,5 +90,14 @@ def _decode_union(options: tuple[Any, ...], value: Any) -> Any:
     if isinstance(value, list):
         return next(_decode(option, value) for option in options if typing.get_origin(option) is tuple)
     if isinstance(value, Mapping):
-        return next(_decode(option, value) for option in options if dataclasses.is_dataclass(option))
+        return next(_decode(option, value) for option in options if _fits(option, value))
     return value
+
+
+def _fits(option: Any, value: Mapping[str, Any]) -> bool:
+    """Tell whether a record can be made of a value: of several (the kinds of clause) the first that can is meant."""
+    return dataclasses.is_dataclass(option) and all(
+        field.name in value
+        for field in dataclasses.fields(option)
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    )

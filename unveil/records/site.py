@@ -1,0 +1,83 @@
+"""What a site owns beside the knowledge: filters (declared exceptions) and profiles (how far automation may go)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from unveil.records.remediation import Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MODES = tuple(Mode)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """A site's declared exception: what is on purpose here. Tuning never edits a fingerprint.
+
+    Attributes:
+        fingerprints: names it is about.
+        hosts, entities: shell-style patterns over host names and over entities as text (``cgroup:/pods/*``).
+        effect: ``suppress`` (no episode at all) or ``no_remediation`` (seen, never acted upon).
+        expires: last day it holds, ``YYYY-MM-DD``; expires_s is the end of that day, UTC, in seconds since the epoch.
+    """
+
+    name: str
+    id: str
+    title: str
+    owner: str
+    reason: str
+    fingerprints: tuple[str, ...]
+    expires: str
+    expires_s: float
+    hosts: tuple[str, ...] = ("*",)
+    entities: tuple[str, ...] = ("*",)
+    effect: str = "no_remediation"
+    path: str = ""
+
+    def covers(self, fingerprint: str, entity: str, host: str, at_s: float) -> bool:
+        """Return whether it holds for a fingerprint on an entity (as text) of a host at a time."""
+        return (
+            at_s < self.expires_s
+            and fingerprint in self.fingerprints
+            and any(fnmatchcase(host, pattern) for pattern in self.hosts)
+            and any(fnmatchcase(entity, pattern) for pattern in self.entities)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """How far automation may go on some hosts.
+
+    Attributes:
+        hosts: shell-style patterns over host names.
+        groups: names of inventory groups; a host belongs to the profile by its name or by a group.
+        remediations: remediation name → mode, instead of *mode*.
+    """
+
+    name: str
+    mode: Mode
+    hosts: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    remediations: Mapping[str, Mode] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profiles:
+    """The profiles of a site, first match wins; a host that none names gets *default*, which is to observe only."""
+
+    default: Mode = Mode.OBSERVE
+    profiles: tuple[Profile, ...] = ()
+
+    def mode(self, remediation: str, upper_bound: Mode, *, host: str, groups: tuple[str, ...] = ()) -> Mode:
+        """Return the mode that holds on a host: what its profile says, never above the remediation's own mode."""
+        wanted = self.default
+        for profile in self.profiles:
+            named = any(fnmatchcase(host, pattern) for pattern in profile.hosts)
+            if named or not set(groups).isdisjoint(profile.groups):
+                wanted = profile.remediations.get(remediation, profile.mode)
+                break
+        return min(wanted, upper_bound, key=_MODES.index)

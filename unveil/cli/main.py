@@ -1,0 +1,101 @@
+"""The command line: finds the command, runs it, and turns every error into one line and an exit code.
+
+Exit codes: 0 fine, 1 findings (or what was asked did not hold), 2 bad input, 3 usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from typing import NoReturn
+
+from unveil.errors import UnveilError, UsageError
+
+# One line a command: module in this package, and what `unveil --help` says of it. A module has DESCRIPTION, EXAMPLE,
+# add_arguments(parser) and run(arguments) -> exit code; it is imported only when its command is asked for.
+COMMANDS = {
+    "demo": "show the whole journey on a recording, without touching this host",
+    "watch": "watch this host: windows, anomalies, matches, and fixes that were approved",
+    "tui": "open the cockpit on a running watcher or on a recording",
+    "status": "say in one screen how the host and its watcher are",
+    "doctor": "list what is measured here, what is not and why, and what it costs",
+    "snapshot": "print everything that this host shows, once",
+    "record": "record this host to a Parquet file",
+    "replay": "run a recording through the same code as a live host",
+    "explain": "say why a fingerprint matched, or why not, clause by clause",
+    "episodes": "list what was found, newest first",
+    "runs": "plan, approve, apply, follow, cancel and roll back fixes",
+    "silence": "keep automation away from an episode for a while",
+    "kb": "lint and test the knowledge base",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse that raises instead of exiting, so that usage errors look like all others and exit with 3."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, hint=f"`{self.prog} --help` shows an example")
+
+
+def build_parser(command: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser; only *command*'s own arguments are loaded (all others are names in the help)."""
+    parser = _Parser(
+        prog="unveil",
+        description="Finds silent inefficiencies of machine-learning hosts and fixes them, verified or undone.",
+        epilog="Try `unveil demo` first: it changes nothing.",
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    for name, summary in COMMANDS.items():
+        if name != command:
+            parsers.add_parser(name, help=summary, add_help=False)
+            continue
+        module = importlib.import_module(f"unveil.cli.{name}")
+        child = parsers.add_parser(
+            name,
+            help=summary,
+            description=module.DESCRIPTION,
+            epilog=f"example:\n  {module.EXAMPLE}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(child)
+        child.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    words = sys.argv[1:] if argv is None else argv
+    command = next((word for word in words if not word.startswith("-")), None)
+    try:
+        parser = build_parser(command if command in COMMANDS else None)
+        arguments = parser.parse_args(words)
+        if arguments.version:
+            return _print_version()
+        if arguments.command is None:
+            parser.print_help()
+            return 0
+        return int(arguments.run(arguments))
+    except UnveilError as error:
+        sys.stdout.flush()
+        hint = f"\n  hint: {error.hint}" if error.hint else ""
+        print(f"unveil: {error.what}{hint}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of our output had enough: `unveil runs list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _print_version() -> int:
+    from importlib.metadata import version  # costs 20 ms
+
+    print(f"unveil {version('unveil')}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

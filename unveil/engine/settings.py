@@ -1,0 +1,124 @@
+"""How one unveil is set up: flags over ``UNVEIL_*`` variables over ``unveil.toml`` (user's, then system's).
+
+A setting has one name everywhere: ``false_alarms_per_day`` in the file, ``UNVEIL_FALSE_ALARMS_PER_DAY`` in the
+environment, ``--false-alarms-per-day`` as a flag. The file is read once, at the edge; rooms receive values.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unveil.engine.state_dir import default_state_dir
+from unveil.errors import BadInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SYSTEM_FILE = Path("/etc/unveil/unveil.toml")
+MODES = ("observe", "manual", "approve", "auto")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One unveil's settings.
+
+    Attributes:
+        kb: knowledge-base root; empty for the shipped one.
+        host_root: where procfs and sysfs of the host are mounted.
+        profile: how far automation may go at most on this host; each remediation and the site's profiles only lower it.
+            ``site`` takes what the knowledge base's inventory/profiles.yml says, which is to observe where it is silent.
+        rule: which detectors decide, e.g. ``zscore|mahalanobis`` or ``2of3``.
+        false_alarms_per_day: expected anomalous stretches a day on an ordinary host.
+        ordinary_hours, notable_days, journal_mb: how long the journal keeps ordinary windows; anomalous and matching
+            ones; and its size.
+        gpu: read NVML (in a child process).
+    """
+
+    state_dir: Path
+    kb: str = ""
+    host_root: Path = Path("/")
+    profile: str = "site"
+    rule: str = "zscore|mahalanobis"
+    false_alarms_per_day: float = 1.0
+    ordinary_hours: float = 24.0
+    notable_days: float = 30.0
+    journal_mb: float = 256.0
+    gpu: bool = True
+
+
+def load_settings(
+    flags: Mapping[str, Any],
+    *,
+    environment: Mapping[str, str] | None = None,
+    files: tuple[Path, ...] | None = None,
+) -> Settings:
+    """Return the settings that hold.
+
+    Args:
+        flags: values from the command line; those that are None were not given.
+        files: settings files, strongest first; absent ones are skipped.
+
+    Raises:
+        BadInputError: an unknown name (with the nearest known one) or a value of the wrong kind, with its place.
+    """
+    env = os.environ if environment is None else environment
+    settings = Settings(state_dir=default_state_dir(dict(env)))
+    for file in reversed(_default_files(env) if files is None else files):
+        settings = _apply(settings, _read(file), place=str(file))
+    variables = {field.name: env[name] for field in fields(Settings) if (name := f"UNVEIL_{field.name.upper()}") in env}
+    settings = _apply(settings, variables, place="the environment")
+    known = {field.name for field in fields(Settings)}
+    given = {name: value for name, value in flags.items() if value is not None and name in known}
+    return _apply(settings, given, place="the command line")
+
+
+def _default_files(env: Mapping[str, str]) -> tuple[Path, ...]:
+    home = Path(env.get("XDG_CONFIG_HOME") or Path(env.get("HOME", "/root")) / ".config")
+    return (home / "unveil" / "unveil.toml", SYSTEM_FILE)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text())
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadInputError(f"{file}: {error}", hint="see docs/OPERATING.md for the settings") from error
+
+
+def _apply(settings: Settings, values: Mapping[str, Any], *, place: str) -> Settings:
+    known = {field.name: field for field in fields(Settings)}
+    changes: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise BadInputError(
+                f"{place}: unknown setting {name!r}", hint=f"did you mean {near[0]!r}?" if near else None
+            )
+        changes[name] = _convert(name, value, current=getattr(settings, name), place=place)
+    return replace(settings, **changes)
+
+
+def _convert(name: str, value: Any, *, current: Any, place: str) -> Any:
+    wrong = BadInputError(f"{place}: {name} cannot be {value!r}")
+    if isinstance(current, bool):
+        truth = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+        if isinstance(value, bool):
+            return value
+        if str(value).lower() in truth:
+            return truth[str(value).lower()]
+        raise wrong
+    try:
+        converted = type(current)(value) if not isinstance(current, Path) else Path(value).absolute()
+    except (TypeError, ValueError) as error:
+        raise wrong from error
+    if isinstance(converted, float) and not converted > 0:
+        raise BadInputError(f"{place}: {name} must be positive, not {value!r}")
+    if name == "profile" and converted not in {"site", *MODES}:
+        raise BadInputError(f"{place}: profile cannot be {value!r}", hint=f"one of site, {', '.join(MODES)}")
+    return converted

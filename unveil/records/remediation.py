@@ -25,7 +25,8 @@ class Variable:
 
     Attributes:
         type: string, integer, number, boolean, list (of strings).
-        origin: ``match.KEY`` (a binding), ``fact.NAME`` (of the episode's entity, else of the host), ``site.NAME``;
+        origin: ``match.KEY`` (a binding), ``fact.NAME`` (of the episode's entity, else of the host),
+            ``setting.NAME`` (address of the managed setting behind that fact), ``site.NAME``;
             empty when only *default* applies.
         pattern: regular expression that the whole text (each element of a list) must match; required for strings
             that reach a path or a command.
@@ -125,6 +126,9 @@ class Remediation:
     approval_expires_s: float = 1800.0
     owner: str = ""
     risk_notes: str = ""
+    author: str = ""
+    date: str = ""
+    tags: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
     revision: str = ""
     path: str = ""

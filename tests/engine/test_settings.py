@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from unveil.engine.settings import load_settings
 from unveil.errors import BadInputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_flags_win_over_variables_over_the_users_file_over_the_systems(tmp_path: Path) -> None:

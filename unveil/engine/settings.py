@@ -30,8 +30,8 @@ class Settings:
     Attributes:
         kb: knowledge-base root; empty for the shipped one.
         host_root: where procfs and sysfs of the host are mounted.
-        profile: how far automation may go at most on this host; each remediation and the site's profiles only lower it.
-            ``site`` takes what the knowledge base's inventory/profiles.yml says, which is to observe where it is silent.
+        profile: how far automation may go at most on this host; a remediation's own mode only lowers it. ``site``
+            takes what the knowledge base's inventory/profiles.yml says, which is to observe where it is silent.
         rule: which detectors decide, e.g. ``zscore|mahalanobis`` or ``2of3``.
         false_alarms_per_day: expected anomalous stretches a day on an ordinary host.
         ordinary_hours, notable_days, journal_mb: how long the journal keeps ordinary windows; anomalous and matching

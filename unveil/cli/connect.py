@@ -1,0 +1,59 @@
+"""Where the commands find their watcher: its socket, or its journal when it does not run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unveil.engine.client import Client
+from unveil.engine.history import History
+from unveil.engine.state_dir import StateDir, default_state_dir
+from unveil.errors import UnreadableError, WatcherAbsentError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from unveil.engine.client import Watcher
+
+
+def add_state_dir(parser: argparse.ArgumentParser) -> None:
+    """Give a command the flag that says which watcher is meant."""
+    parser.add_argument(
+        "--state-dir",
+        type=Path,
+        default=None,
+        metavar="DIR",
+        help="where journal and socket live (default: $UNVEIL_STATE_DIR, else /var/lib/unveil)",
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Give a command the flag for machines."""
+    parser.add_argument("--json", action="store_true", help="print JSON for a machine")
+
+
+def state_dir(arguments: argparse.Namespace) -> StateDir:
+    """Return the state directory that is meant."""
+    return StateDir((arguments.state_dir or default_state_dir()).absolute())
+
+
+def watcher(arguments: argparse.Namespace) -> Client:
+    """Return a connection to the running watcher; WatcherAbsentError on the first question when there is none."""
+    return Client(state_dir(arguments).socket)
+
+
+def watcher_or_journal(arguments: argparse.Namespace) -> Watcher:
+    """Return the running watcher, else its journal.
+
+    Raises:
+        WatcherAbsentError: there is neither.
+    """
+    client = watcher(arguments)
+    try:
+        client.call("ping")
+        return client
+    except WatcherAbsentError as absent:
+        try:
+            return History(state_dir(arguments).journal)
+        except UnreadableError:
+            raise absent from None

@@ -1,0 +1,111 @@
+"""How the commands draw: tables and one-line values, as text that a tenant cannot bend.
+
+Names of cgroups, containers and jobs are chosen by tenants. Whatever comes from a host goes through ``plain`` before
+it meets a terminal: control characters and direction overrides become visible escapes, and markup stays text.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import unicodedata
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rich.console import Console
+
+COLOURS = {
+    "anomalous": "yellow", "normal": "green", "unknown": "dim", "firing": "bold red", "pending": "yellow",
+    "cleared": "dim", "match": "bold red", "no_match": "green", "kept": "green", "no_change": "green",
+    "rolled_back": "yellow", "failed_clean": "red", "failed_dirty": "bold red", "inconclusive": "yellow",
+    "reverted_by_other": "yellow", "applying": "cyan", "verifying": "cyan", "rolling_back": "cyan",
+}  # fmt: skip
+
+
+def console() -> Console:
+    """Return the terminal (or pipe) for results; colours obey NO_COLOR."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else 120
+    return Console(width=width, highlight=False, markup=False, emoji=False)
+
+
+def print_json(value: Any) -> None:
+    """Print a JSON value for a machine."""
+    json.dump(value, sys.stdout, indent=2, ensure_ascii=False)
+    sys.stdout.write("\n")
+
+
+def plain(text: object, limit: int = 200) -> str:
+    """Return text without anything that could move a cursor, recolour or reorder what is drawn."""
+    drawn = "".join(
+        char if unicodedata.category(char)[0] != "C" else char.encode("unicode_escape", "backslashreplace").decode()
+        for char in str(text)[: limit + 1]
+    )
+    return drawn if len(drawn) <= limit else drawn[: limit - 1] + "…"
+
+
+def clock(at_s: float | None) -> str:
+    """Return a wall-clock time of day, with the date when it is not today's."""
+    if at_s is None:
+        return ""
+    moment = time.localtime(at_s)
+    same_day = time.strftime("%F", moment) == time.strftime("%F")
+    return time.strftime("%H:%M:%S" if same_day else "%F %H:%M:%S", moment)
+
+
+def span(seconds: float) -> str:
+    """Return a length of time: ``42 s``, ``3 min 20 s``, ``2 h 05 min``."""
+    whole = round(seconds)
+    if whole < 120:
+        return f"{whole} s"
+    if whole < 7200:
+        return f"{whole // 60} min {whole % 60:02} s"
+    if whole < 172800:
+        return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+    return f"{whole // 86400} days"
+
+
+def quantity(value: float | str | None) -> str:
+    """Return a number with four significant digits and a thousands mark, absent as a dash."""
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return plain(value)
+    if value == int(value) and abs(value) < 1e6:
+        return f"{int(value):,}"
+    if abs(value) >= 1e6:
+        for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6)):
+            if abs(value) >= size:
+                return f"{value / size:.4g} {unit}"
+    return f"{value:.4g}"
+
+
+def entity(value: dict[str, str]) -> str:
+    """Return an entity's JSON as text: ``cgroup:/pod1``."""
+    return plain(value["kind"] if value["kind"] == "host" else f"{value['kind']}:{value['key']}")
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:
+    """Print a table; a cell that names a state takes the state's colour, and says the word all the same."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False, expand=False)
+    for column in columns:
+        right = column.endswith(">")
+        drawn.add_column(column.rstrip(">"), justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        drawn.add_row(*(Text(text := plain(cell), style=COLOURS.get(text, "")) for cell in row))
+    console().print(drawn)
+
+
+def line(text: str, *, style: str = "") -> None:
+    """Print one line (or a few) of text, in a style, as it is."""
+    from rich.text import Text
+
+    console().print(Text(text, style=style), soft_wrap=True)

@@ -1,0 +1,241 @@
+"""`unveil runs`: plan, approve, apply, follow, cancel and roll back fixes."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from unveil.cli import connect, draw
+from unveil.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from unveil.engine.client import Client
+
+DESCRIPTION = """Plan, approve, apply, follow, cancel and roll back fixes.
+
+A plan shows what would change, setting by setting, and touches nothing. What is approved and applied is exactly that
+plan: its hash is checked. Whatever a run changed can be put back with `rollback`."""
+EXAMPLE = "unveil runs plan e41 && unveil runs approve r7f && unveil runs apply r7f"
+
+TERMINAL = {
+    "kept": 0, "no_change": 0, "rolled_back": 1, "failed_clean": 1, "failed_dirty": 1, "reverted_by_other": 1,
+    "inconclusive": 1, "canceled": 1, "expired": 1, "refused": 1,
+}  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the actions and their flags."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    listing = actions.add_parser("list", help="list runs, newest first")
+    listing.add_argument("--active", action="store_true", help="only those under way")
+    show = actions.add_parser("show", help="tell the story of one run")
+    plan = actions.add_parser("plan", help="plan the fix of an episode; changes nothing")
+    plan.add_argument("--remediation", metavar="NAME", help="instead of the fingerprint's first")
+    plan.add_argument("--check", action="store_true", help="also let Ansible go through it in check mode")
+    approve = actions.add_parser("approve", help="approve a plan, exactly as it is shown")
+    apply = actions.add_parser("apply", help="carry out an approved plan and see it verified or undone")
+    rollback = actions.add_parser("rollback", help="put back what a run changed")
+    cancel = actions.add_parser("cancel", help="stop a run; what it changed is put back")
+    for action in (show, approve, apply, rollback, cancel):
+        action.add_argument("run", metavar="RUN", help="a run's id, or the beginning of it")
+    plan.add_argument("episode", metavar="EPISODE", help="an episode's id, or the beginning of it")
+    for action in (approve, apply, rollback, cancel):
+        action.add_argument("--yes", action="store_true", help="do not ask")
+    for action in (apply, rollback, cancel):
+        action.add_argument("--no-wait", action="store_true", help="return at once instead of following the run")
+    for action in (listing, show, plan, approve, apply, rollback, cancel):
+        connect.add_state_dir(action)
+        connect.add_json(action)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what was asked; the exit code of a followed run is that of its outcome."""
+    actions = {
+        "list": _list, "show": _show, "plan": _plan, "approve": _approve, "apply": _apply, "rollback": _rollback,
+        "cancel": _cancel,
+    }  # fmt: skip
+    return actions[arguments.action](arguments)
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    runs = connect.watcher_or_journal(arguments).call("runs", active_only=arguments.active)
+    if arguments.json:
+        draw.print_json(runs)
+    elif not runs:
+        draw.line("no run" + (" is under way" if arguments.active else " yet"))
+    else:
+        draw.table(
+            ("run", "state", "remediation", "entity", "planned", "last step", "by"),
+            (
+                (
+                    each["id"],
+                    each["steps"][-1]["state"],
+                    each["plan"]["remediation"],
+                    draw.entity(each["plan"]["entity"]),
+                    draw.clock(each["steps"][0]["at_s"]),
+                    each["steps"][-1]["cause"],
+                    each["steps"][-1]["actor"],
+                )
+                for each in runs
+            ),
+        )
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    told = connect.watcher_or_journal(arguments).call("run", id=arguments.run)
+    if arguments.json:
+        draw.print_json(told)
+        return 0
+    draw_plan(told["run"])
+    draw.table(
+        ("when", "state", "because", "by", "detail"),
+        (
+            (draw.clock(step["at_s"]), step["state"], step["cause"], step["actor"], step["detail"])
+            for step in told["run"]["steps"]
+        ),
+    )
+    for event in told["events"]:
+        draw.line(f"{draw.clock(event['at_s'])} {draw_event(event)}", style="dim")
+    return 0
+
+
+def _plan(arguments: argparse.Namespace) -> int:
+    client = connect.watcher(arguments)
+    planned = client.call("plan", episode=arguments.episode, remediation=arguments.remediation)
+    if arguments.check:
+        client.call("dry_run", id=planned["id"])
+        _wait_for_check(client, planned["id"], quiet=arguments.json)
+    if arguments.json:
+        draw.print_json(client.call("run", id=planned["id"]) if arguments.check else planned)
+        return 0
+    draw_plan(planned)
+    draw.line(f"nothing was changed. `unveil runs approve {planned['id']}` approves exactly this plan", style="dim")
+    return 0
+
+
+def _wait_for_check(client: Client, identity: str, *, quiet: bool) -> None:
+    seen = 0
+    while True:
+        told = client.call("run", id=identity, after_event=seen)
+        for event in told["events"]:
+            seen = event["number"]
+            if not quiet:
+                draw.line(draw_event(event), style="dim")
+            if event.get("event") == "check_finished":
+                return
+        time.sleep(0.2)
+
+
+def _approve(arguments: argparse.Namespace) -> int:
+    client = connect.watcher(arguments)
+    told = client.call("run", id=arguments.run)["run"]
+    if not arguments.json:
+        draw_plan(told)
+    _confirm(arguments, f"approve {told['id']} on this host?")
+    approved = client.call("approve", id=told["id"], hash=told["plan"]["hash"])
+    if arguments.json:
+        draw.print_json(approved)
+    else:
+        draw.line(f"approved. `unveil runs apply {told['id']}` carries it out")
+    return 0
+
+
+def _apply(arguments: argparse.Namespace) -> int:
+    client = connect.watcher(arguments)
+    told = client.call("run", id=arguments.run)["run"]
+    if not arguments.json:
+        draw_plan(told)
+    _confirm(arguments, f"change this host's settings as shown ({told['id']})?")
+    client.call("apply", id=told["id"], hash=told["plan"]["hash"])
+    return _follow(client, told["id"], arguments)
+
+
+def _rollback(arguments: argparse.Namespace) -> int:
+    client = connect.watcher(arguments)
+    told = client.call("run", id=arguments.run)["run"]
+    _confirm(arguments, f"put back the {len(told['written'])} settings that {told['id']} changed?")
+    client.call("rollback", id=told["id"])
+    code = _follow(client, told["id"], arguments)
+    state = client.call("run", id=told["id"])["run"]["steps"][-1]["state"]
+    return 0 if state == "rolled_back" else code  # that is what was asked for
+
+
+def _cancel(arguments: argparse.Namespace) -> int:
+    client = connect.watcher(arguments)
+    told = client.call("run", id=arguments.run)["run"]
+    _confirm(arguments, f"stop {told['id']} and put back what it changed?")
+    client.call("cancel", id=told["id"])
+    _follow(client, told["id"], arguments)
+    return 0
+
+
+def _confirm(arguments: argparse.Namespace, question: str) -> None:
+    """Ask a person for the word ``yes``; Enter alone never confirms.
+
+    Raises:
+        UsageError: there is nobody to ask, or the answer was another.
+    """
+    if arguments.yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError("nobody to ask: this is not a terminal", hint="--yes says so beforehand")
+    if input(f"{question} type yes: ").strip().lower() != "yes":
+        raise UsageError("not confirmed; nothing was changed")
+
+
+def _follow(client: Client, identity: str, arguments: argparse.Namespace) -> int:
+    """Print steps and playbook events as they come until the run has ended; return its outcome's exit code."""
+    seen_steps = seen_events = 0
+    while True:
+        told = client.call("run", id=identity, after_event=seen_events)
+        steps = told["run"]["steps"]
+        if not arguments.json:
+            for event in told["events"]:
+                draw.line(f"  {draw_event(event)}", style="dim")
+            for step in steps[seen_steps:]:
+                draw.line(
+                    f"{draw.clock(step['at_s'])} {step['state']}: {draw.plain(step['cause'])}"
+                    + (f" ({draw.plain(step['detail'], 500)})" if step["detail"] else ""),
+                    style=draw.COLOURS.get(step["state"], ""),
+                )
+        seen_steps = len(steps)
+        seen_events = told["events"][-1]["number"] if told["events"] else seen_events
+        if arguments.no_wait or steps[-1]["state"] in TERMINAL:
+            if arguments.json:
+                draw.print_json(told["run"])
+            return TERMINAL.get(steps[-1]["state"], 0)
+        time.sleep(0.25)
+
+
+def draw_event(event: dict[str, Any]) -> str:
+    """Return one line for what a playbook reported."""
+    words = [str(event.get(name, "")) for name in ("event", "task", "status", "message")]
+    return draw.plain(" ".join(word for word in words if word), 400)
+
+
+def draw_plan(run: dict[str, Any]) -> None:
+    """Draw a plan: what for, with which values, and before → after of each setting."""
+    plan = run["plan"]
+    draw.line(
+        f"{run['id']} {plan['remediation']} for {plan['fingerprint']} on {draw.entity(plan['entity'])}: "
+        f"{run['steps'][-1]['state']}; mode {plan['mode']}, impact {plan['impact']}, "
+        f"{'reversible' if plan['reversible'] else 'NOT reversible'}, plan {plan['hash'][:12]}"
+    )
+    draw.table(
+        ("setting", "before", "after"),
+        (
+            (
+                change["address"],
+                draw.plain((change["before"] or "").strip()) if change["before"] is not None else change["reason"],
+                "(saved, moves along)" if change["coupled"] else (change["after"] or "(the playbook decides)").strip(),
+            )
+            for change in plan["changes"]
+        ),
+    )
+    for name, value in plan["variables"].items():
+        mark = " (a tenant's word: shown only)" if name in plan["untrusted"] else ""
+        draw.line(f"  {name} = {draw.plain(value)}{mark}", style="dim")

@@ -1,0 +1,101 @@
+"""`unveil status`: in one screen, how the host and its watcher are."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from unveil.cli import connect, draw
+
+if TYPE_CHECKING:
+    import argparse
+
+DESCRIPTION = "Say in one screen how the host and its watcher are. Exit 1 when something needs a person."
+EXAMPLE = "unveil status --watch"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    connect.add_state_dir(parser)
+    connect.add_json(parser)
+    parser.add_argument("--watch", action="store_true", help="one line a window, as text, until interrupted")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the status; 1 when an episode is open, the knowledge base is stale, or the watcher reports a problem."""
+    client = connect.watcher(arguments)
+    if arguments.watch:
+        return _follow(client)
+    status = client.call("status")
+    if arguments.json:
+        draw.print_json(status)
+    else:
+        _draw(status, client.call("episodes", open_only=True))
+    stale = status["knowledge"]["stale_since_s"] is not None
+    return 1 if status["episodes_open"] or stale or status["problems"] else 0
+
+
+def _draw(status: dict[str, Any], episodes: list[dict[str, Any]]) -> None:
+    shape, ticks, knowledge = status["shape"], status["ticks"], status["knowledge"]
+    draw.line(
+        f"{draw.plain(status['host'])}: {shape['cpus']} CPUs, {shape['nodes']} nodes, {shape['gpus']} GPUs, "
+        f"{shape['nics']} NICs; unveil {status['version']} pid {status['pid']}, up {draw.span(status['uptime_s'])}"
+    )
+    window = status["window"]
+    if window is None:
+        draw.line("no window yet: the first comes three seconds after the start")
+    else:
+        verdict = window["verdict"]
+        state = verdict["state"] + (f" ({verdict['reason']})" if verdict["reason"] else "")
+        draw.line(
+            f"window {window['index']} at {draw.clock(window['wall_s'])}: {state}, severity {verdict['severity']:.2f} "
+            f"by {status['rule']}; {status['training']}",
+            style=draw.COLOURS.get(verdict["state"], ""),
+        )
+    draw.line(
+        f"knowledge base generation {knowledge['generation']}: {knowledge['fingerprints']} fingerprints, "
+        f"{knowledge['remediations']} remediations; profile {status['profile']}"
+    )
+    if knowledge["stale_since_s"] is not None:
+        draw.line(f"STALE since {draw.clock(knowledge['stale_since_s'])}, the old one stays in use:", style="bold red")
+        for problem in knowledge["problems"]:
+            draw.line(f"  {draw.plain(problem, 400)}", style="red")
+    draw.line(
+        f"own cost {100 * status['cost']['cpu_share']:.2f} % of one core, {status['cost']['rss_bytes'] / 1e6:.0f} MB; "
+        f"{ticks['taken']} ticks, {ticks['missed']} missed, lateness p99 {ticks['late_p99_ms']:.1f} ms; "
+        f"{status['channels']} channels, {status['features']} features"
+    )
+    for problem in status["problems"]:
+        draw.line(f"problem: {draw.plain(problem, 400)}", style="yellow")
+    if not episodes:
+        draw.line("no open episode")
+    for episode in episodes:
+        draw.line(
+            f"{episode['state']} {episode['fingerprint']} on {draw.entity(episode['entity'])} since "
+            f"{draw.clock(episode['started_s'])}: `unveil explain {episode['id']}`",
+            style=draw.COLOURS.get(episode["state"], ""),
+        )
+
+
+def _follow(client: Any) -> int:
+    """Print one plain line per new window: for logs, and for who listens instead of looking."""
+    newest: tuple[int, int] = (-1, -1)
+    while True:
+        for window in reversed(client.call("windows", limit=30)):
+            place = (window["watch"], window["index"])
+            if place <= newest:
+                continue
+            newest = place
+            verdict = window["verdict"]
+            seen = ", ".join(
+                f"{sighting['fingerprint']} on {draw.plain(sighting['entity'])}"
+                for sighting in window["sightings"]
+                if sighting["answer"] == "match"
+            )
+            top = next((share["feature"]["name"] for share in window["attribution"]["features"]), "-")
+            print(
+                f"{draw.clock(window['wall_s'])} window {window['index']} {verdict['state']} "
+                f"severity {verdict['severity']:.2f} most of it {top}{'; matches ' + seen if seen else ''}",
+                flush=True,
+            )
+        time.sleep(1)

@@ -1,0 +1,186 @@
+"""All fingerprints against one window: who matches and why, who cannot be told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unveil.errors import BadInputError
+from unveil.matching.clauses import ANSWERS, Evidence, judge_fingerprint
+from unveil.matching.companions import bindings
+from unveil.matching.compile import compile_program
+from unveil.matching.condition import UNKNOWN, YES
+from unveil.matching.plan import Plan, SeenReference, entities_by_kind
+from unveil.records.match import Match
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from unveil.matching.clauses import Expected
+    from unveil.matching.compile import Program
+    from unveil.records.attribution import Attribution
+    from unveil.records.entity import Entity, EntityKind
+    from unveil.records.fact import FactTable
+    from unveil.records.feature import FeatureLayout, FeatureVector
+    from unveil.records.fingerprint import Fingerprint
+    from unveil.records.match import Answer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Verdicts:
+    """The answers of one kind of entity: shape (fingerprints, entities)."""
+
+    program: Program
+    plan: Plan
+    answers: NDArray[np.int8]
+
+    def having(self, answer: int) -> Iterator[tuple[Fingerprint, Entity]]:
+        for row, column in np.argwhere(self.answers == answer).tolist():
+            yield self.program.fingerprints[row], self.plan.entities[column]
+
+
+class Unknowns:
+    """The pairs of fingerprint name and entity that one window could not tell. Counting and asking are cheap."""
+
+    __slots__ = ("_find", "_verdicts")
+
+    def __init__(self, verdicts: Mapping[EntityKind, _Verdicts], find: Mapping[str, tuple[EntityKind, int]]) -> None:
+        self._verdicts = verdicts
+        self._find = find
+
+    def __contains__(self, pair: object) -> bool:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            return False
+        return _answer_of(self._verdicts, self._find, pair[0], pair[1]) == UNKNOWN
+
+    def __iter__(self) -> Iterator[tuple[str, Entity]]:
+        for verdicts in self._verdicts.values():
+            for fingerprint, entity in verdicts.having(UNKNOWN):
+                yield fingerprint.name, entity
+
+    def __len__(self) -> int:
+        return sum(int(np.count_nonzero(verdicts.answers == UNKNOWN)) for verdicts in self._verdicts.values())
+
+    def by_fingerprint(self) -> dict[str, int]:
+        """Return on how many entities each fingerprint is unknown, those that are unknown on none left out."""
+        return dict(Counter(name for name, _ in self))
+
+
+class Matcher:
+    """Evaluates fingerprints. The compiled form never changes; a changed knowledge base gets a matcher of its own.
+
+    The newest window is kept, so that any fingerprint can be explained on any entity after the fact.
+    """
+
+    __slots__ = ("_evidence", "_find", "_plans", "_programs", "_shape", "_verdicts", "_wall_s", "fingerprints")
+
+    def __init__(self, fingerprints: Iterable[Fingerprint]) -> None:
+        """Compile.
+
+        Raises:
+            ConditionError: a condition does not parse or does not fit its clauses.
+            BadInputError: two fingerprints of one name, or a clause that cannot be evaluated.
+        """
+        self.fingerprints = tuple(fingerprints)
+        kinds: dict[EntityKind, list[Fingerprint]] = {}
+        self._find: dict[str, tuple[EntityKind, int]] = {}
+        for fingerprint in self.fingerprints:
+            if fingerprint.name in self._find:
+                raise BadInputError(f"two fingerprints are named {fingerprint.name!r}")
+            members = kinds.setdefault(fingerprint.group_by, [])
+            self._find[fingerprint.name] = (fingerprint.group_by, len(members))
+            members.append(fingerprint)
+        self._programs = {kind: compile_program(kind, members) for kind, members in kinds.items()}
+        self._plans: dict[EntityKind, Plan] = {}
+        self._shape: tuple[FeatureLayout, FactTable] | None = None
+        self._verdicts: dict[EntityKind, _Verdicts] = {}
+        self._evidence: Evidence | None = None
+        self._wall_s = 0.0
+
+    def evaluate(
+        self,
+        vector: FeatureVector,
+        facts: FactTable,
+        expected: Expected | None = None,
+        attribution: Attribution | None = None,
+        *,
+        wall_s: float | None = None,
+    ) -> tuple[Match, ...]:
+        """Return the matches of a window, with their reasons, in the order of the fingerprints of each kind.
+
+        Args:
+            vector: the features of the window.
+            facts: the state of the host; read again only when it is another object.
+            expected: what the host's own past makes expected; asked only for features that some clause needs.
+            attribution: what moved the verdict.
+            wall_s: label of the matches, the end of the window where it is left out.
+        """
+        seen = SeenReference()
+        evidence = Evidence(vector=vector, facts=facts, expected=expected, attribution=attribution)
+        self._plan(vector.layout, facts)
+        self._verdicts = {
+            kind: _Verdicts(self._programs[kind], plan, self._programs[kind].run(plan.fill(evidence, seen)))
+            for kind, plan in self._plans.items()
+        }
+        self._evidence = replace(evidence, expected=seen)
+        self._wall_s = vector.wall_s if wall_s is None else wall_s
+        return tuple(
+            self._match(fingerprint, entity, verdicts.plan, self._evidence)
+            for verdicts in self._verdicts.values()
+            for fingerprint, entity in verdicts.having(YES)
+        )
+
+    @property
+    def unknown(self) -> Unknowns:
+        """Return what the newest window could not tell. Stays as it is when later windows come."""
+        return Unknowns(self._verdicts, self._find)
+
+    def answer(self, name: str, entity: Entity) -> Answer | None:
+        """Return the answer of the newest window, None where it has no such fingerprint or entity."""
+        found = _answer_of(self._verdicts, self._find, name, entity)
+        return None if found is None else ANSWERS[found]
+
+    def explain(self, name: str, entity: Entity) -> Match | None:
+        """Return the newest window's answer with its reasons, whatever it is; None as `answer`."""
+        if self._evidence is None or self.answer(name, entity) is None:
+            return None
+        kind, row = self._find[name]
+        verdicts = self._verdicts[kind]
+        return self._match(verdicts.program.fingerprints[row], entity, verdicts.plan, self._evidence)
+
+    def _plan(self, layout: FeatureLayout, facts: FactTable) -> None:
+        """Find where everything stands, unless the host has the shape it had in the last window."""
+        if self._shape is not None and self._shape[0] is layout and self._shape[1] is facts:
+            return
+        there = entities_by_kind(layout, facts)
+        self._plans = {
+            kind: Plan(program, there[kind], layout, facts) for kind, program in self._programs.items() if kind in there
+        }
+        self._shape = (layout, facts)
+
+    def _match(self, fingerprint: Fingerprint, entity: Entity, plan: Plan, evidence: Evidence) -> Match:
+        around = plan.around[plan.column[entity]]
+        answer, clauses = judge_fingerprint(fingerprint, around, evidence)
+        return Match(
+            window=evidence.vector.window,
+            wall_s=self._wall_s,
+            fingerprint=fingerprint.name,
+            entity=entity,
+            answer=answer,
+            clauses=clauses,
+            bindings=bindings(entity, evidence.facts),
+        )
+
+
+def _answer_of(
+    verdicts: Mapping[EntityKind, _Verdicts], find: Mapping[str, tuple[EntityKind, int]], name: str, entity: Entity
+) -> int | None:
+    kind, row = find.get(name, (None, 0))
+    there = None if kind is None else verdicts.get(kind)
+    column = None if there is None else there.plan.column.get(entity)
+    return None if there is None or column is None else int(there.answers[row, column])

@@ -1,0 +1,209 @@
+"""May this plan be carried out, by whom, now? One decision with every reason, not only the first.
+
+Automation is bounded by the remediation, by the site's profile, by budgets and by a breaker; a person's word is bounded
+by what makes an action unsafe: a stale plan, a condition that is over, a silence, another run on the same setting.
+Budgets (cooldown, attempts, the breaker) guard against automation; a person is told of them, not stopped. Rollbacks
+never come here: a tripped breaker must not keep anyone from undoing something.
+
+`limits.max_hosts` counts hosts of a fleet, which one host's watcher cannot see; the fleet's play holds it (`serial`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from unveil.records.remediation import Mode
+from unveil.records.run import RunState
+from unveil.remediation.lifecycle import ACTIVE, TERMINAL, Cause, entered
+from unveil.remediation.planner import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from unveil.records.remediation import Remediation
+    from unveil.records.run import Plan, Run
+    from unveil.records.silence import Silence
+
+_MODES = tuple(Mode)
+BREAKER_FAILURES = 3  # runs that failed or had to be rolled back, of any remediation …
+BREAKER_WITHIN_S = 3600.0  # … within an hour: automation stops, because something else is wrong with this host
+_BAD_ENDS = frozenset({RunState.FAILED_CLEAN, RunState.FAILED_DIRTY, RunState.ROLLED_BACK, RunState.REVERTED_BY_OTHER})
+_ASK_A_PERSON = frozenset({RunState.FAILED_DIRTY, RunState.REVERTED_BY_OTHER, RunState.INCONCLUSIVE})
+_PRECONDITIONS = frozenset({"still_matching", "no_silence"})
+
+
+class Intent(StrEnum):
+    """What is about to happen with a plan."""
+
+    PROPOSE = "propose"  # put it before a person (or, in auto, on the way)
+    APPLY = "apply"  # change the host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """May it, and why not.
+
+    Attributes:
+        mode: how far automation may go with it, after every lowering.
+        reasons: all that speak against it; empty exactly when it is allowed.
+        notes: what a person should know who says yes all the same.
+        joins: id of a run that already does this; nothing new is to be started.
+    """
+
+    allowed: bool
+    mode: Mode
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    joins: str | None = None
+
+
+def decide(
+    plan: Plan,
+    remediation: Remediation,
+    profile: Mode,
+    history: Sequence[Run],
+    silences: Iterable[Silence],
+    *,
+    still_matching: bool | None,
+    now_s: float,
+    intent: Intent = Intent.APPLY,
+    person: bool = False,
+    approved_s: float | None = None,
+    run_id: str | None = None,
+) -> Decision:
+    """Return whether a plan may be proposed or applied now.
+
+    Args:
+        profile: `Profiles.mode(remediation, …)` of this host.
+        history: runs of this host, oldest first, as far back as `attempts_within_s` and an hour.
+        still_matching: what fresh windows say of the episode; None is unknown, which is not yes.
+        now_s: wall clock, seconds since the epoch.
+        person: a person asks for it, or approved it.
+        approved_s: when it was approved; an approval expires.
+        run_id: the run that the plan belongs to, so that it is not held against itself.
+    """
+    others = [run for run in history if run.id != run_id]
+    mode, lowered = _mode(plan, remediation, profile, others)
+    person = person or approved_s is not None
+    reasons = _unsafe(plan, remediation, silences, still_matching, now_s)
+    reasons += _not_allowed(mode, intent, person)
+    if approved_s is not None and now_s - approved_s > remediation.approval_expires_s:
+        reasons.append(f"the approval is older than {remediation.approval_expires_s:.0f} s: approve again")
+    joins, locks = _locks(plan, others)
+    reasons += locks
+    budgets = _budgets(plan, remediation, others, now_s)
+    if not person:
+        reasons += budgets
+    return Decision(
+        allowed=not reasons,
+        mode=mode,
+        reasons=tuple(reasons),
+        notes=(*lowered, *(budgets if person else ())),
+        joins=joins,
+    )
+
+
+def expired(run: Run, remediation: Remediation, now_s: float) -> bool:
+    """Tell whether a run has waited too long for its approval, or since it: an approval that is late is a no."""
+    waiting = run.state in (RunState.PLANNED, RunState.APPROVED)
+    return waiting and now_s - run.steps[-1].at_s > remediation.approval_expires_s
+
+
+def _mode(plan: Plan, remediation: Remediation, profile: Mode, others: Sequence[Run]) -> tuple[Mode, list[str]]:
+    """Return the effective mode and what lowered it."""
+    mode = min(remediation.mode, profile, key=_MODES.index)
+    if mode is not Mode.AUTO:
+        return mode, []
+    demands = {
+        f"its status is {remediation.status}, not stable": remediation.status != "stable",
+        "it cannot be undone": not remediation.reversible,
+        "it interrupts the workload": remediation.interrupts_workload,
+        "it needs a reboot": remediation.requires_reboot,
+        "it has no rollback for a failed verification": "verify_failed" not in remediation.rollback_triggers,
+    }
+    previous = next((run for run in reversed(others) if _same_work(run.plan, plan) and run.state in TERMINAL), None)
+    if previous is not None and previous.state in _ASK_A_PERSON:
+        demands[f"the last time it ended {previous.state} (run {previous.id})"] = True
+    lowered = [f"a person is asked, because {why}" for why, holds in demands.items() if holds]
+    return (Mode.APPROVE if lowered else mode), lowered
+
+
+def _unsafe(
+    plan: Plan, remediation: Remediation, silences: Iterable[Silence], still_matching: bool | None, now_s: float
+) -> list[str]:
+    """Return what makes it unsafe whoever asks."""
+    reasons = []
+    if plan.hash != digest(plan):
+        reasons.append("the plan is not what was hashed")
+    if plan.remediation != remediation.name or plan.remediation_revision != remediation.revision:
+        reasons.append("the remediation was changed after the plan was drawn: plan again")
+    if unknown := sorted(set(remediation.preconditions) - _PRECONDITIONS):
+        reasons.append(f"it demands what cannot be checked here: {', '.join(unknown)}")
+    if still_matching is None:
+        reasons.append(f"whether {plan.fingerprint} still matches is unknown")
+    elif not still_matching:
+        reasons.append(f"{plan.fingerprint} no longer matches {plan.entity}")
+    return reasons + [
+        f"silenced by {silence.actor} until {silence.until_s:.0f}: {silence.reason}"
+        for silence in silences
+        if silence.covers(plan.fingerprint, str(plan.entity), now_s)
+    ]
+
+
+def _not_allowed(mode: Mode, intent: Intent, person: bool) -> list[str]:
+    if mode is Mode.OBSERVE:
+        return ["the profile of this host is to observe only (inventory/profiles.yml)"]
+    if person:
+        return []
+    if intent is Intent.PROPOSE and mode is Mode.MANUAL:
+        return ["only a person may plan it"]
+    if intent is Intent.APPLY and mode is not Mode.AUTO:
+        return ["nobody has approved it"]
+    return []
+
+
+def _same_work(one: Plan, other: Plan) -> bool:
+    return one.remediation == other.remediation and one.entity == other.entity
+
+
+def _locks(plan: Plan, others: Sequence[Run]) -> tuple[str | None, list[str]]:
+    """Return the run that already does this, and why it cannot be done beside what is going on."""
+    addresses = {change.address for change in plan.changes}
+    for run in others:
+        if run.state not in TERMINAL and _same_work(run.plan, plan):
+            return run.id, [f"run {run.id} is already at it ({run.state})"]
+    reasons = []
+    for run in others:
+        held = sorted(addresses & {change.address for change in run.plan.changes}) if run.state in ACTIVE else []
+        if held:
+            more = f" and {len(held) - 1} more" if len(held) > 1 else ""
+            reasons.append(f"run {run.id} ({run.plan.remediation}, {run.state}) has {held[0]}{more} in hand")
+    return None, reasons
+
+
+def _budgets(plan: Plan, remediation: Remediation, others: Sequence[Run], now_s: float) -> list[str]:
+    """Return the budgets that are used up: cooldown, attempts, the breaker."""
+    reasons = []
+    acted = [run for run in others if entered(run, RunState.APPLYING) is not None]
+    mine = [run for run in acted if _same_work(run.plan, plan)]
+    limits = remediation.limits
+    rested_s = min((now_s - run.steps[-1].at_s for run in mine), default=float("inf"))
+    if rested_s < limits.cooldown_s:
+        reasons.append(f"it acted on {plan.entity} {rested_s:.0f} s ago; the cooldown is {limits.cooldown_s:.0f} s")
+    recent = [run for run in mine if now_s - run.steps[0].at_s < limits.attempts_within_s]
+    if len(recent) >= limits.max_attempts:
+        reasons.append(f"{len(recent)} attempts on {plan.entity} within {limits.attempts_within_s:.0f} s are the most")
+    bad = [run for run in acted if run.state in _BAD_ENDS and not _undone_by_person(run)]
+    bad = [run for run in bad if now_s - run.steps[-1].at_s < BREAKER_WITHIN_S]
+    if len(bad) >= BREAKER_FAILURES:
+        reasons.append(
+            f"the breaker is open: {len(bad)} runs went wrong within {BREAKER_WITHIN_S / 60:.0f} min, last {bad[-1].id}"
+        )
+    return reasons
+
+
+def _undone_by_person(run: Run) -> bool:
+    began = entered(run, RunState.ROLLING_BACK)
+    return began is not None and began.cause == Cause.OPERATOR

@@ -20,7 +20,8 @@ class Window:
         start_ns, end_ns: CLOCK_MONOTONIC; the window holds samples with start_ns <= time <= end_ns, so that a rate
             over the window is the difference between its last and its first sample.
         wall_s: wall clock at end_ns, seconds since the epoch. A label, never used for a rate.
-        blocks: at most one block per tier, already cut to the window and brought to the newest layout of that tier.
+        blocks: one block per tier and source (sources of a tier that share no metric stay apart, e.g. the GPU child
+            beside the sampler), already cut to the window and brought to the newest layout of that source.
             A slow tier whose period is longer than the window keeps its two newest samples, and says so by times_ns.
         ticks_missed: fast ticks that were due in the window and did not happen.
     """

@@ -66,9 +66,17 @@ class HostRoot:
         finally:
             os.close(descriptor)
 
+    def head(self, relative: str, size: int) -> bytes:
+        """Return the first bytes of a file, at most *size*: one system call, for long files such as proc/cpuinfo."""
+        descriptor = self.open(relative)
+        try:
+            return os.read(descriptor, size)
+        finally:
+            os.close(descriptor)
+
     def list(self, relative: str) -> tuple[str, ...]:
         """Return the names in a directory, sorted."""
-        return tuple(sorted(os.listdir(self.join(relative))))
+        return tuple(sorted(os.listdir(self.join(relative))))  # noqa: PTH208  # names, not Paths
 
     def directories(self, relative: str) -> tuple[str, ...]:
         """Return the names of the directories in a directory, links left out, sorted."""

@@ -1,0 +1,166 @@
+"""Facts of cgroups: what they are, what limits them, which nodes they may use and where their memory belongs.
+
+Source: Documentation/admin-guide/cgroup-v2.rst; scheduler/sched-bwc.rst, cgroup-v1/cpusets.rst and memory.rst for v1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from unveil.host.cgroup_names import identify
+from unveil.host.cgroup_tree import MAX_CGROUPS, choose_cgroups, find_cgroups
+from unveil.host.cpulist import format_cpulist, parse_cpulist
+from unveil.host.facts.sheet import number, plain, why
+from unveil.records.entity import Entity, EntityKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from unveil.host.cgroup_tree import CgroupTree
+    from unveil.host.facts.home import Home
+    from unveil.host.facts.sheet import FactSheet
+    from unveil.records.fact import FactValue
+
+# v1 has no word for "no limit" but the largest number of pages; it depends on the page size.
+_UNLIMITED_BYTES = 1 << 62
+
+
+class UnlimitedError(ValueError):
+    """The file holds no limit: an answer, not a fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """One cgroup in the trees, and the sheet its facts go on."""
+
+    sheet: FactSheet
+    tree: CgroupTree
+    key: str
+    entity: Entity
+
+    def content(self, controller: str, file: str, *names: str) -> str | None:
+        """Return a setting's text and keep its raw content, or tell why the facts that need it are absent."""
+        folder = self.tree.folder(controller, self.key)
+        reason = f"the host has no {controller} controller"
+        if folder is not None:
+            try:
+                data = self.sheet.root.read(f"{folder}/{file}")
+            except FileNotFoundError:
+                reason = f"the {controller} controller is not enabled for it"
+            except OSError as error:
+                reason = why(error, f"{folder}/{file}")
+            else:
+                self.sheet.settings[self.address(file)] = data.decode("utf-8", "surrogateescape")
+                return plain(data)
+        for name in names:
+            self.sheet.miss(name, reason, self.entity)
+        return None
+
+    def address(self, file: str) -> str:
+        """Return the address of a managed setting of the cgroup."""
+        return f"cgroup:{self.key}/{file}"
+
+    def tell(self, name: str, file: str, text: str, parse: Callable[[str], FactValue]) -> None:
+        """Tell a fact whose setting is a file with this text."""
+        setting = self.address(file)
+        try:
+            self.sheet.tell(name, parse(text), self.entity, setting=setting)
+        except UnlimitedError:
+            self.sheet.miss(name, "unlimited", self.entity, setting=setting)
+        except ValueError:
+            self.sheet.miss(name, f"{file} reads {text[:40]!r}", self.entity, setting=setting)
+
+
+def read_cgroups(sheet: FactSheet, tree: CgroupTree, home: Home) -> tuple[str, ...]:
+    """Read the cgroups worth a look, at most ``MAX_CGROUPS``, and return their keys."""
+    if not tree.by_controller:
+        sheet.miss("cpu.cgroup_count", "no cgroup hierarchy with cpu, memory or cpuset is mounted")
+        return ()
+    keys = find_cgroups(sheet.root, tree)
+    chosen = choose_cgroups(keys, prefer=home.users, limit=MAX_CGROUPS)
+    sheet.tell("cpu.cgroup_count", float(len(keys)))
+    for key in chosen:
+        place = _Place(sheet=sheet, tree=tree, key=key, entity=Entity(EntityKind.CGROUP, key))
+        _tell_identity(place)
+        _read_cpu(place)
+        _read_memory(place)
+        _read_cpuset(place)
+        _tell_home(place, home)
+    return chosen
+
+
+def _tell_identity(place: _Place) -> None:
+    identity = identify(place.key)
+    place.sheet.tell("cpu.cgroup_kind", identity.kind, place.entity)
+    place.sheet.tell("cpu.cgroup_name", identity.name, place.entity)
+    if identity.runtime is None:
+        place.sheet.miss("cpu.cgroup_runtime", "its path does not tell what made it", place.entity)
+    else:
+        place.sheet.tell("cpu.cgroup_runtime", identity.runtime, place.entity)
+
+
+def _read_cpu(place: _Place) -> None:
+    weight = "cpu.weight" if place.tree.version("cpu") == 2 else "cpu.shares"
+    text = place.content("cpu", weight, "cpu.cgroup_weight")
+    if text is not None:
+        place.tell("cpu.cgroup_weight", weight, text, number)
+    if place.tree.version("cpu") == 2:
+        text = place.content("cpu", "cpu.max", "cpu.cgroup_quota", "cpu.cgroup_period")
+        if text is not None:
+            quota, _, period = text.partition(" ")
+            place.tell("cpu.cgroup_period", "cpu.max", period, _positive)
+            place.tell("cpu.cgroup_quota", "cpu.max", text, lambda _: _cores(quota, period))
+        return
+    period_text = place.content("cpu", "cpu.cfs_period_us", "cpu.cgroup_period", "cpu.cgroup_quota")
+    quota_text = place.content("cpu", "cpu.cfs_quota_us", "cpu.cgroup_quota")
+    if period_text is not None:
+        place.tell("cpu.cgroup_period", "cpu.cfs_period_us", period_text, _positive)
+    if quota_text is not None and period_text is not None:
+        place.tell("cpu.cgroup_quota", "cpu.cfs_quota_us", quota_text, lambda text: _cores(text, period_text))
+
+
+def _positive(text: str) -> float:
+    value = number(text)
+    if value <= 0:
+        raise ValueError(text)
+    return value
+
+
+def _cores(quota: str, period: str) -> float:
+    if quota in ("max", "-1"):
+        raise UnlimitedError
+    return _positive(quota) / _positive(period)
+
+
+def _read_memory(place: _Place) -> None:
+    file = "memory.max" if place.tree.version("memory") == 2 else "memory.limit_in_bytes"
+    text = place.content("memory", file, "memory.cgroup_limit")
+    if text is not None:
+        place.tell("memory.cgroup_limit", file, text, _bytes)
+
+
+def _bytes(text: str) -> float:
+    value = _UNLIMITED_BYTES if text == "max" else number(text)
+    if value >= _UNLIMITED_BYTES:
+        raise UnlimitedError
+    return value
+
+
+def _read_cpuset(place: _Place) -> None:
+    effective = "cpuset.{}.effective" if place.tree.version("cpuset") == 2 else "cpuset.effective_{}"
+    for name, what in (("interconnect.cgroup_mems", "mems"), ("cpu.cgroup_cpus", "cpus")):
+        own = place.content("cpuset", f"cpuset.{what}", name)
+        if own is None:
+            continue
+        # What is in force: an empty cpuset.mems of v2 means the parent's, and nodes and CPUs that are offline fall out.
+        text = place.sheet.text(f"{place.tree.folder('cpuset', place.key)}/{effective.format(what)}") or own
+        place.tell(name, f"cpuset.{what}", text, lambda text: format_cpulist(parse_cpulist(text)))
+
+
+def _tell_home(place: _Place, home: Home) -> None:
+    node, reason = home.of(place.key)
+    if node is None:
+        place.sheet.miss("interconnect.cgroup_home_node", reason, place.entity)
+    else:
+        place.sheet.tell("interconnect.cgroup_home_node", float(node), place.entity)

@@ -1,0 +1,153 @@
+"""FactSheet: what one reading of the facts writes on; it turns every failure into an absent fact with a reason."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING
+
+from unveil.records.entity import HOST, Entity
+from unveil.records.fact import Fact, FactTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from unveil.host.root import HostRoot
+    from unveil.records.fact import FactValue
+
+_WHY = {
+    errno.ENOENT: "this kernel has no {path}",
+    errno.ENOTDIR: "this kernel has no {path}",
+    errno.EACCES: "reading {path} takes more rights",
+    errno.EPERM: "reading {path} takes more rights",
+    errno.ENODEV: "the device behind {path} is gone",
+    errno.ENXIO: "the device behind {path} is gone",
+    errno.ESRCH: "the process behind {path} is gone",
+    errno.EINVAL: "the driver does not support {path}",
+    errno.EOPNOTSUPP: "the driver does not support {path}",
+    errno.ENODATA: "the driver does not support {path}",
+    errno.EXDEV: "{path} leads out of the host root",
+}
+
+
+def why(error: OSError, path: str) -> str:
+    """Return in plain words why a file could not be read."""
+    words = _WHY.get(error.errno or 0)
+    if words is None:
+        return f"/{path}: {os.strerror(error.errno or 0)}"
+    return words.format(path=f"/{path}")
+
+
+def plain(data: bytes) -> str:
+    """Return a kernel file's content as text, without the blanks (or, in captured trees, NULs) at its ends."""
+    return data.decode("utf-8", "surrogateescape").strip("\0 \t\r\n")
+
+
+def number(text: str) -> float:
+    """Return the number a file holds.
+
+    Raises:
+        ValueError: it holds something else, e.g. ``N/A``.
+    """
+    return float(int(text))
+
+
+def chosen(text: str) -> str:
+    """Return the bracketed choice of ``always [madvise] never``, or the text itself when it offers no choice.
+
+    Raises:
+        ValueError: nothing is chosen.
+    """
+    before, bracket, rest = text.partition("[")
+    if not bracket:
+        if not before:
+            raise ValueError("empty")
+        return before
+    return rest.partition("]")[0]
+
+
+class FactSheet:
+    """Facts and raw managed settings, gathered one by one."""
+
+    def __init__(self, root: HostRoot) -> None:
+        self.root = root
+        self._facts: dict[tuple[str, Entity], Fact] = {}
+        self.settings: dict[str, str] = {}
+
+    def tell(self, name: str, value: FactValue, entity: Entity = HOST, *, setting: str | None = None) -> None:
+        """Write down a fact."""
+        self._facts[name, entity] = Fact(name=name, entity=entity, value=value, setting=setting)
+
+    def miss(self, name: str, reason: str, entity: Entity = HOST, *, setting: str | None = None) -> None:
+        """Write down that a fact is absent, and why."""
+        self._facts[name, entity] = Fact(name=name, entity=entity, value=None, reason=reason, setting=setting)
+
+    def adopt(self, facts: Iterable[Fact], settings: dict[str, str] | None = None) -> None:
+        """Take over facts (and raw settings) that were read elsewhere or before."""
+        self._facts.update({(fact.name, fact.entity): fact for fact in facts})
+        self.settings.update(settings or {})
+
+    def facts(self) -> tuple[Fact, ...]:
+        """Return what was written down so far."""
+        return tuple(self._facts.values())
+
+    def value(self, name: str, entity: Entity = HOST) -> FactValue | None:
+        """Return what was written down, None where absent."""
+        fact = self._facts.get((name, entity))
+        return None if fact is None else fact.value
+
+    def read(
+        self,
+        name: str,
+        path: str,
+        parse: Callable[[str], FactValue],
+        entity: Entity = HOST,
+        *,
+        setting: str | None = None,
+    ) -> FactValue | None:
+        """Read a file into a fact and return its value.
+
+        Args:
+            parse: from the stripped text to the value; a ValueError makes the fact absent.
+            setting: the address of the managed setting when the file is one; its content is then kept as it stands.
+        """
+        try:
+            data = self.root.read(path)
+        except OSError as error:
+            self.miss(name, why(error, path), entity)
+            return None
+        if setting is not None:
+            self.settings[setting] = data.decode("utf-8", "surrogateescape")
+        text = plain(data)
+        try:
+            value = parse(text)
+        except ValueError:
+            self.miss(name, f"/{path} reads {text[:40]!r}", entity, setting=setting)
+            return None
+        self.tell(name, value, entity, setting=setting)
+        return value
+
+    def text(self, path: str) -> str | None:
+        """Return the stripped content of a file that is no fact by itself, None where it cannot be read."""
+        try:
+            return plain(self.root.read(path))
+        except OSError:
+            return None
+
+    def head(self, path: str, size: int) -> str:
+        """Return the beginning of a file as text, empty where it cannot be read."""
+        try:
+            return plain(self.root.head(path, size))
+        except OSError:
+            return ""
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """Return the names in a directory; none where it cannot be listed."""
+        try:
+            return self.root.list(path)
+        except OSError:
+            return ()
+
+    def table(self) -> FactTable:
+        """Return everything that was written down."""
+        return FactTable(facts=tuple(self._facts.values()), settings=dict(self.settings))

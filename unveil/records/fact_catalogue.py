@@ -1,0 +1,154 @@
+"""FACTS: every fact that unveil reads, by name. A table: the reader, the knowledge base and the docs all go by it.
+
+A fact of type *list* holds texts; a *number* is a float in its unit; *text* that is a list of CPUs or nodes is in the
+kernel's form (``0-3,8``). Every one can be absent, with a reason.
+"""
+
+from __future__ import annotations
+
+from unveil.records.entity import EntityKind
+from unveil.records.fact import FactKind
+from unveil.records.subsystem import Subsystem
+
+_TEXT, _NUMBER, _BOOLEAN, _LIST = "text", "number", "boolean", "list"
+
+
+def _kinds(per: EntityKind, *rows: tuple[str, str, str, str]) -> tuple[FactKind, ...]:
+    """Return the kinds of rows of (name, type, unit, meaning); the subsystem is the first word of the name."""
+    return tuple(
+        FactKind(name=name, subsystem=Subsystem(name.partition(".")[0]), per=per, type=kind, unit=unit, meaning=meaning)
+        for name, kind, unit, meaning in rows
+    )
+
+
+_HOST = _kinds(
+    EntityKind.HOST,
+    ("cpu.count", _NUMBER, "CPUs", "CPUs that are present, offline ones included"),
+    ("cpu.online_count", _NUMBER, "CPUs", "CPUs that are online"),
+    ("cpu.offline", _TEXT, "", "CPUs that are present and offline"),
+    ("cpu.model", _TEXT, "", "model of the first CPU"),
+    ("cpu.kernel", _TEXT, "", "release of the kernel"),
+    ("cpu.hypervisor", _TEXT, "", "the hypervisor below this host; 'none' on bare metal"),
+    ("cpu.managers", _LIST, "", "running daemons that change settings by themselves"),
+    ("cpu.cgroup_count", _NUMBER, "cgroups", "cgroups of the host down to containers, virtual machines and jobs"),
+    ("cpu.smt", _TEXT, "", "simultaneous multithreading: on, off, forceoff, notsupported"),
+    ("cpu.isolated", _TEXT, "", "CPUs kept from the scheduler at boot"),
+    ("cpu.clocksource", _TEXT, "", "what the kernel tells time by"),
+    ("cpu.clocksources", _LIST, "", "clock sources the kernel would accept"),
+    ("cpu.autogroup", _NUMBER, "", "1 when sessions are scheduled as groups"),
+    ("memory.total", _NUMBER, "bytes", "memory the kernel manages"),
+    ("memory.thp_enabled", _TEXT, "", "transparent huge pages: always, madvise or never"),
+    ("memory.thp_defrag", _TEXT, "", "when a page fault waits for compaction"),
+    ("memory.thp_shmem", _TEXT, "", "transparent huge pages of shared memory"),
+    ("memory.khugepaged_defrag", _NUMBER, "", "1 when khugepaged may compact memory"),
+    ("memory.khugepaged_scan_sleep", _NUMBER, "ms", "pause of khugepaged between two scans"),
+    ("memory.khugepaged_pages_to_scan", _NUMBER, "pages", "pages that khugepaged looks at in one scan"),
+    ("memory.swappiness", _NUMBER, "", "how readily anonymous memory is swapped, 0 to 200"),
+    ("memory.dirty_ratio", _NUMBER, "%", "share of available memory at which writers are throttled; 0 when in bytes"),
+    ("memory.dirty_background_ratio", _NUMBER, "%", "share at which writeback begins; 0 when in bytes"),
+    ("memory.dirty_bytes", _NUMBER, "bytes", "dirty memory at which writers are throttled; 0 when as a ratio"),
+    ("memory.dirty_background_bytes", _NUMBER, "bytes", "dirty memory at which writeback begins; 0 when as a ratio"),
+    ("memory.dirty_expire", _NUMBER, "cs", "age at which dirty memory must be written"),
+    ("memory.dirty_writeback", _NUMBER, "cs", "pause between two rounds of writeback"),
+    ("memory.min_free", _NUMBER, "kB", "memory kept free for the kernel"),
+    ("memory.watermark_scale", _NUMBER, "1/10000", "distance of the watermarks of reclaim"),
+    ("memory.overcommit", _NUMBER, "", "0 heuristic, 1 always, 2 never beyond the limit"),
+    ("memory.huge_pages", _NUMBER, "pages", "size of the pool of explicit huge pages"),
+    ("memory.compaction_proactiveness", _NUMBER, "", "how hard memory is compacted in the background, 0 to 100"),
+    ("interconnect.numa_balancing", _NUMBER, "", "automatic NUMA balancing: a mask, 0 is off"),
+    ("interconnect.zone_reclaim_mode", _NUMBER, "", "a mask; not 0 reclaims locally before memory is taken elsewhere"),
+    ("interconnect.node_count", _NUMBER, "nodes", "NUMA nodes that are online"),
+    ("interconnect.cpu_nodes", _LIST, "", "nodes that have online CPUs"),
+    ("interconnect.memory_nodes", _LIST, "", "nodes that have memory"),
+    ("network.somaxconn", _NUMBER, "", "longest queue of connections to accept"),
+    ("network.busy_poll", _NUMBER, "us", "how long poll and select spin for packets"),
+    ("network.busy_read", _NUMBER, "us", "how long a read spins for packets"),
+    ("network.netdev_budget", _NUMBER, "packets", "packets handled in one softirq round"),
+    ("network.netdev_budget_usecs", _NUMBER, "us", "longest softirq round"),
+    ("network.netdev_max_backlog", _NUMBER, "packets", "longest input queue of a CPU"),
+    ("network.rmem_max", _NUMBER, "bytes", "largest receive buffer a program may ask for"),
+    ("network.wmem_max", _NUMBER, "bytes", "largest send buffer a program may ask for"),
+    ("network.rps_flow_entries", _NUMBER, "flows", "size of the table that steers flows to their readers"),
+)
+
+_NODE = _kinds(
+    EntityKind.NODE,
+    ("interconnect.node_cpus", _TEXT, "", "online CPUs of the node; empty for a node of memory only"),
+    ("interconnect.node_memory", _NUMBER, "bytes", "memory of the node"),
+    ("interconnect.node_distances", _LIST, "", "distance to each online node in ascending order of id; 10 is itself"),
+    ("interconnect.node_nearest_cpus", _TEXT, "", "CPUs of the node, or of the nearest node that has any"),
+)
+
+_CPU = _kinds(
+    EntityKind.CPU,
+    ("cpu.node", _NUMBER, "", "the node the CPU belongs to"),
+    ("cpu.governor", _TEXT, "", "what decides the CPU's frequency"),
+)
+
+_NIC = _kinds(
+    EntityKind.NIC,
+    ("network.nic_node", _NUMBER, "", "the node the NIC is attached to"),
+    ("network.nic_local_cpus", _TEXT, "", "online CPUs next to the NIC"),
+    ("network.nic_irqs", _LIST, "", "interrupts of the NIC that are in use"),
+    ("network.nic_irqs_movable", _LIST, "", "those of them that the kernel is not known to hold in place"),
+    ("network.nic_irq_managed", _LIST, "", "interrupts the kernel does not let anyone move"),
+    ("network.nic_irq_remote_share", _NUMBER, "1", "share of its interrupts that no CPU next to the NIC can get"),
+    ("network.nic_driver", _TEXT, "", "driver of the device"),
+    ("network.nic_physical", _BOOLEAN, "", "a device of its own, not stacked on or standing for another one"),
+    ("network.nic_speed", _NUMBER, "Mbit/s", "speed of the link"),
+    ("network.nic_pci", _TEXT, "", "address of the PCI function behind the NIC"),
+    ("network.nic_mtu", _NUMBER, "bytes", "largest packet"),
+    ("network.nic_state", _TEXT, "", "operational state: up, down, dormant, unknown"),
+    ("network.nic_rx_queues", _NUMBER, "queues", "receive queues"),
+    ("network.nic_pcie_width", _NUMBER, "lanes", "lanes of PCIe in use"),
+    ("network.nic_pcie_width_max", _NUMBER, "lanes", "lanes of PCIe the device has"),
+)
+
+_IRQ = _kinds(
+    EntityKind.IRQ,
+    ("cpu.irq_affinity", _TEXT, "", "CPUs that may get the interrupt"),
+    ("cpu.irq_effective", _TEXT, "", "CPUs that do get it"),
+    ("cpu.irq_device", _TEXT, "", "the entity it belongs to, e.g. nic:eth0"),
+    ("cpu.irq_action", _TEXT, "", "name that the driver gave its handler"),
+)
+
+_DISK = _kinds(
+    EntityKind.DISK,
+    ("storage.scheduler", _TEXT, "", "I/O scheduler; none passes requests on"),
+    ("storage.read_ahead", _NUMBER, "kB", "how far a sequential reader is read ahead"),
+    ("storage.nr_requests", _NUMBER, "requests", "requests that may wait per queue"),
+    ("storage.rotational", _BOOLEAN, "", "whether it is made of spinning disks"),
+    ("storage.wbt_latency", _NUMBER, "us", "latency that throttles writeback; 0 is off"),
+    ("storage.node", _NUMBER, "", "the node the disk is attached to"),
+    ("storage.size", _NUMBER, "bytes", "size of the disk"),
+)
+
+_GPU = _kinds(
+    EntityKind.GPU,
+    ("gpu.name", _TEXT, "", "product name"),
+    ("gpu.pci", _TEXT, "", "address of the PCI function"),
+    ("gpu.node", _NUMBER, "", "the node the GPU is attached to"),
+    ("gpu.power_limit", _NUMBER, "W", "power limit in force"),
+    ("gpu.power_default", _NUMBER, "W", "power limit the vendor set"),
+    ("gpu.power_max", _NUMBER, "W", "highest power limit that may be set"),
+    ("gpu.power_min", _NUMBER, "W", "lowest power limit that may be set"),
+    ("gpu.pids", _LIST, "", "processes that hold a context, by the host's numbers"),
+)
+
+_CGROUP = _kinds(
+    EntityKind.CGROUP,
+    ("cpu.cgroup_kind", _TEXT, "", "container, vm, service, slice, job or other"),
+    ("cpu.cgroup_runtime", _TEXT, "", "what made it: docker, containerd, cri-o, podman, libvirt, systemd, slurm, …"),
+    ("cpu.cgroup_name", _TEXT, "", "the name its maker chose; hostile text"),
+    ("cpu.cgroup_quota", _NUMBER, "cores", "CPU time it may use"),
+    ("cpu.cgroup_period", _NUMBER, "us", "period that the quota is counted in"),
+    ("cpu.cgroup_weight", _NUMBER, "", "weight against its siblings: cpu.weight, or cpu.shares in v1"),
+    ("cpu.cgroup_cpus", _TEXT, "", "CPUs it may run on"),
+    ("interconnect.cgroup_home_node", _NUMBER, "", "the node where its memory belongs"),
+    ("interconnect.cgroup_mems", _TEXT, "", "nodes it may take memory from"),
+    ("memory.cgroup_limit", _NUMBER, "bytes", "memory it may use"),
+)
+
+FACTS: dict[str, FactKind] = {
+    kind.name: kind for kind in (*_HOST, *_NODE, *_CPU, *_NIC, *_IRQ, *_DISK, *_GPU, *_CGROUP)
+}

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 MAX_STEP_S = 10.0
 """Longest time between two windows that is believed; windows come every second."""
 
+SLACK_S = 0.05
+"""Half a tick: windows end on ticks of 100 ms, and the wall clock at their ends is not exact."""
+
 
 @dataclass(slots=True)
 class _Open:
@@ -156,7 +159,7 @@ class EpisodeTracker:
             item.quiet_s = 0.0
             item.matched = True
             item.episode = replace(item.episode, last_s=wall_s, windows=item.episode.windows + 1, last=match)
-        fires = item.episode.state is EpisodeState.PENDING and item.held_s >= fingerprint.hold_s
+        fires = item.episode.state is EpisodeState.PENDING and item.held_s >= fingerprint.hold_s - SLACK_S
         if fires:
             item.episode = replace(item.episode, state=EpisodeState.FIRING, fired_s=wall_s)
         return [item.episode] if opened or fires else []
@@ -167,8 +170,8 @@ class EpisodeTracker:
         if unknown:
             return []
         item.quiet_s += step_s
-        pending = item.episode.state is EpisodeState.PENDING
-        if pending or item.quiet_s >= self._fingerprints[item.episode.fingerprint].keep_firing_s:
+        keep_firing_s = self._fingerprints[item.episode.fingerprint].keep_firing_s
+        if item.episode.state is EpisodeState.PENDING or item.quiet_s >= keep_firing_s - SLACK_S:
             return [self._clear(pair, wall_s)]
         return []
 

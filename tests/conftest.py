@@ -1,0 +1,84 @@
+"""Fixtures of more than one room: the stand-in for NVIDIA's NVML library, built once a session by gcc."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+_SOURCE = Path(__file__).parent / "nvml" / "libnvml_standin.c"
+
+
+class NvmlState:
+    """The state file of the stand-in: what the next call of any process answers. Keys: see libnvml_standin.c."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.write_text("gpus=1\n")
+
+    def set(self, **values: object) -> None:
+        """Set keys of the host: ``set(gpus=2, order="1,0")``."""
+        self.update({key: value for key, value in values.items()})
+
+    def set_gpu(self, number: int | None = None, **values: object) -> None:
+        """Set keys of one GPU (by its number, not its index), or of all: ``set_gpu(0, util=97)``."""
+        prefix = "gpu" if number is None else f"gpu{number}"
+        self.update({f"{prefix}.{key}": value for key, value in values.items()})
+
+    def update(self, values: dict[str, object]) -> None:
+        """Set keys by their full names; None removes one."""
+        with self.path.open("r+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # the library rewrites the file, too
+            lines = dict(line.split("=", 1) for line in file.read().splitlines() if "=" in line)
+            for key, value in values.items():
+                lines.pop(key, None)
+                if value is not None:
+                    lines[key] = f"{value}"
+            file.seek(0)
+            file.truncate()
+            file.write("".join(f"{key}={value}\n" for key, value in lines.items()))
+
+    def get(self, key: str) -> str | None:
+        """Return the text of a key, None when it is not set."""
+        with self.path.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            return dict(line.split("=", 1) for line in file.read().splitlines() if "=" in line).get(key)
+
+
+@dataclass(frozen=True)
+class Nvml:
+    """The stand-in: its library, its state, and the environment in which a process finds both."""
+
+    library: Path
+    state: NvmlState
+    env: dict[str, str]
+
+    @staticmethod
+    def uuid(number: int = 0) -> str:
+        """Return the UUID that a GPU has unless the state says otherwise."""
+        return f"GPU-5eed0000-0000-4000-8000-{number:012d}"
+
+
+@pytest.fixture(scope="session")
+def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the stand-in; skip where there is no C compiler."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("gcc is not installed: the stand-in for the NVML library cannot be built")
+    library = tmp_path_factory.mktemp("nvml") / "libnvidia-ml.so.1"
+    flags = "-std=gnu11 -O1 -Wall -Wextra -Werror -shared -fPIC -fvisibility=hidden -Wl,-soname,libnvidia-ml.so.1"
+    subprocess.run([compiler, *flags.split(), "-o", str(library), str(_SOURCE), "-lm"], check=True)
+    return library
+
+
+@pytest.fixture
+def nvml(nvml_library: Path, tmp_path: Path) -> Nvml:
+    """Give one host with one idle GPU; processes started with ``.env`` see it."""
+    state = NvmlState(tmp_path / "nvml.state")
+    env = dict(os.environ, UNVEIL_NVML_LIBRARY=str(nvml_library), UNVEIL_NVML_STATE=str(state.path))
+    return Nvml(library=nvml_library, state=state, env=env)

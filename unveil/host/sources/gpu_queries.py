@@ -1,0 +1,183 @@
+"""The calls that read one GPU: a table of what is asked, in which unit it comes, and what answer makes no sense.
+
+Nothing here imports pynvml: the calls take the module, which ``gpu.open_nvml`` loaded, as an argument.
+
+Source: NVML API reference (nvml.h): units, error codes and the bits of the clocks event reasons.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from unveil.records.fact import FactValue
+
+Values = dict[str, float]
+
+# NVML error codes (nvml.h, nvmlReturn_t) that mean more than one absent value.
+NOT_SUPPORTED = frozenset({3, 13, 25})  # NOT_SUPPORTED, FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH
+LOST = frozenset({15, 16, 28})  # GPU_IS_LOST, RESET_REQUIRED, GPU_NOT_FOUND
+DRIVER_GONE = frozenset({1, 9, 18})  # UNINITIALIZED, DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH
+LIBRARY_NOT_FOUND = 12
+
+# Bits of nvmlClocksEventReason*.
+_REASONS = {
+    "gpu.throttle_power": 0x4,  # software power cap
+    "gpu.throttle_thermal": 0x20 | 0x40,  # software and hardware thermal slowdown
+    "gpu.throttle_hw_slowdown": 0x8 | 0x80,  # hardware slowdown, hardware power brake
+}
+_IDLE = 0x1
+_OTHER = ~(_IDLE | 0x4 | 0x20 | 0x40 | 0x8 | 0x80)
+
+_BLANK_32 = 0xFFFF_FFFF  # drivers answer this where they have no value
+_BLANK_64 = 0x7FFF_FFFF_FFFF_FF00  # … and something just below 2^63 (blanks 2^63-16 to 2^63-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One reading of the driver: what it serves, the call, and whether it blocks by design (then no latency)."""
+
+    metrics: tuple[str, ...]
+    read: Callable[[Any, Any], Values]
+    slow: bool = False
+    blocks: bool = False
+
+
+def _number(name: str, value: int, *, times: int = 1, per: int = 1, most: float = math.inf) -> Values:
+    """Return one value in the metric's unit, nothing where the driver answered a blank or nonsense."""
+    if value == _BLANK_32 or value >= _BLANK_64 or not 0 <= value <= most:
+        return {}
+    return {f"gpu.{name}": value * times / per}
+
+
+def _read_utilization(nvml: Any, gpu: Any) -> Values:
+    rates = nvml.nvmlDeviceGetUtilizationRates(gpu)
+    return _number("util", rates.gpu, per=100, most=100) | _number("memory_util", rates.memory, per=100, most=100)
+
+
+def _read_memory(nvml: Any, gpu: Any) -> Values:
+    try:
+        memory = nvml.nvmlDeviceGetMemoryInfo(gpu, version=nvml.nvmlMemory_v2)
+    except nvml.NVMLError as error:
+        if error.value not in NOT_SUPPORTED:
+            raise
+        memory = nvml.nvmlDeviceGetMemoryInfo(gpu)  # drivers before 510: counts what the driver reserves as used
+    return _number("memory_used", memory.used)
+
+
+def _read_reasons(nvml: Any, gpu: Any) -> Values:
+    try:
+        bits = nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu)
+    except nvml.NVMLError as error:
+        if error.value not in NOT_SUPPORTED:
+            raise
+        bits = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu)  # the name before driver 535
+    values = {name: float(bool(bits & mask)) for name, mask in _REASONS.items()}
+    values["gpu.throttle_other"] = float(bool(bits & _OTHER))
+    return values
+
+
+# Metrics, call, largest value that makes sense (in the driver's unit). Largest boards draw 1.4 kW today.
+QUERIES: tuple[Query, ...] = (
+    Query(("gpu.util", "gpu.memory_util"), _read_utilization),
+    Query(("gpu.memory_used",), _read_memory),
+    Query(("gpu.sm_clock",), lambda n, g: _number("sm_clock", n.nvmlDeviceGetClockInfo(g, n.NVML_CLOCK_SM), most=1e5)),
+    Query(
+        ("gpu.memory_clock",),
+        lambda n, g: _number("memory_clock", n.nvmlDeviceGetClockInfo(g, n.NVML_CLOCK_MEM), most=1e5),
+    ),
+    Query(("gpu.power",), lambda n, g: _number("power", n.nvmlDeviceGetPowerUsage(g), per=1000, most=1e7)),
+    Query(
+        ("gpu.power_limit",),
+        lambda n, g: _number("power_limit", n.nvmlDeviceGetPowerManagementLimit(g), per=1000, most=1e7),
+    ),
+    Query(("gpu.energy",), lambda n, g: _number("energy", n.nvmlDeviceGetTotalEnergyConsumption(g), per=1000)),
+    Query(
+        ("gpu.temperature",),
+        lambda n, g: _number("temperature", n.nvmlDeviceGetTemperature(g, n.NVML_TEMPERATURE_GPU), most=200),
+    ),
+    Query((*_REASONS, "gpu.throttle_other"), _read_reasons),
+    Query(
+        ("gpu.power_default",),
+        lambda n, g: _number("power_default", n.nvmlDeviceGetPowerManagementDefaultLimit(g), per=1000, most=1e7),
+        slow=True,
+    ),
+    Query(
+        ("gpu.pcie_tx",),
+        lambda n, g: _number("pcie_tx", n.nvmlDeviceGetPcieThroughput(g, n.NVML_PCIE_UTIL_TX_BYTES), times=1000),
+        slow=True,
+        blocks=True,
+    ),
+    Query(
+        ("gpu.pcie_rx",),
+        lambda n, g: _number("pcie_rx", n.nvmlDeviceGetPcieThroughput(g, n.NVML_PCIE_UTIL_RX_BYTES), times=1000),
+        slow=True,
+        blocks=True,
+    ),
+    Query(
+        ("gpu.pcie_width",),
+        lambda n, g: _number("pcie_width", n.nvmlDeviceGetCurrPcieLinkWidth(g), most=64),
+        slow=True,
+    ),
+    Query(
+        ("gpu.pcie_gen",),
+        lambda n, g: _number("pcie_gen", n.nvmlDeviceGetCurrPcieLinkGeneration(g), most=16),
+        slow=True,
+    ),
+    Query(
+        ("gpu.ecc_corrected",),
+        lambda n, g: _number(
+            "ecc_corrected",
+            n.nvmlDeviceGetTotalEccErrors(g, n.NVML_MEMORY_ERROR_TYPE_CORRECTED, n.NVML_VOLATILE_ECC),
+        ),
+        slow=True,
+    ),
+)
+
+
+def pci_address(bus_id: str) -> str:
+    """Return NVML's ``00000000:19:00.0`` as sysfs writes it: ``0000:19:00.0``.
+
+    Raises:
+        ValueError: the text is no PCI address.
+    """
+    domain, bus, rest = bus_id.split(":")
+    device, _, function = rest.partition(".")
+    numbers = [int(part, 16) for part in (domain, bus, device, function or "0")]
+    return "{:04x}:{:02x}:{:02x}.{:x}".format(*numbers)
+
+
+def _watts(milliwatts: int) -> float:
+    if not 0 <= milliwatts <= 1e7:
+        raise ValueError(f"{milliwatts} mW")
+    return milliwatts / 1000
+
+
+def _read_pci(nvml: Any, gpu: Any) -> dict[str, FactValue]:
+    bus_id = nvml.nvmlDeviceGetPciInfo(gpu).busId
+    return {"gpu.pci": pci_address(bus_id.decode("ascii") if isinstance(bus_id, bytes) else bus_id)}
+
+
+def _read_span(nvml: Any, gpu: Any) -> dict[str, FactValue]:
+    least, most = nvml.nvmlDeviceGetPowerManagementLimitConstraints(gpu)
+    return {"gpu.power_min": _watts(least), "gpu.power_max": _watts(most)}
+
+
+def _read_pids(nvml: Any, gpu: Any) -> dict[str, FactValue]:
+    processes = nvml.nvmlDeviceGetComputeRunningProcesses(gpu)
+    return {"gpu.pids": tuple(str(pid) for pid in sorted({int(process.pid) for process in processes}))}
+
+
+# Facts that a call serves, and the call.
+FACT_QUERIES: tuple[tuple[tuple[str, ...], Callable[[Any, Any], dict[str, FactValue]]], ...] = (
+    (("gpu.name",), lambda n, g: {"gpu.name": str(n.nvmlDeviceGetName(g))}),
+    (("gpu.pci",), _read_pci),
+    (("gpu.power_limit",), lambda n, g: {"gpu.power_limit": _watts(n.nvmlDeviceGetPowerManagementLimit(g))}),
+    (("gpu.power_default",), lambda n, g: {"gpu.power_default": _watts(n.nvmlDeviceGetPowerManagementDefaultLimit(g))}),
+    (("gpu.power_min", "gpu.power_max"), _read_span),
+    (("gpu.pids",), _read_pids),
+)

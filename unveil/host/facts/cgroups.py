@@ -8,16 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unveil.host.cgroup_names import identify
-from unveil.host.cgroup_tree import MAX_CGROUPS, choose_cgroups, find_cgroups
 from unveil.host.cpulist import format_cpulist, parse_cpulist
+from unveil.host.facts.cgroup_names import identify
+from unveil.host.facts.cgroup_walk import MAX_CGROUPS, cgroup_key, choose_cgroups, find_cgroups
 from unveil.host.facts.sheet import number, plain, why
 from unveil.records.entity import Entity, EntityKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
-    from unveil.host.cgroup_tree import CgroupTree
+    from unveil.host.facts.cgroup_mounts import CgroupMounts
     from unveil.host.facts.home import Home
     from unveil.host.facts.sheet import FactSheet
     from unveil.records.fact import FactValue
@@ -35,13 +35,14 @@ class _Place:
     """One cgroup in the trees, and the sheet its facts go on."""
 
     sheet: FactSheet
-    tree: CgroupTree
+    mounts: CgroupMounts
+    path: str
     key: str
     entity: Entity
 
     def content(self, controller: str, file: str, *names: str) -> str | None:
         """Return a setting's text and keep its raw content, or tell why the facts that need it are absent."""
-        folder = self.tree.folder(controller, self.key)
+        folder = self.mounts.folder(controller, self.path)
         reason = f"the host has no {controller} controller"
         if folder is not None:
             try:
@@ -72,22 +73,28 @@ class _Place:
             self.sheet.miss(name, f"{file} reads {text[:40]!r}", self.entity, setting=setting)
 
 
-def read_cgroups(sheet: FactSheet, tree: CgroupTree, home: Home) -> tuple[str, ...]:
-    """Read the cgroups worth a look, at most ``MAX_CGROUPS``, and return their keys."""
-    if not tree.by_controller:
+def read_cgroups(sheet: FactSheet, mounts: CgroupMounts, home: Home, *, follow: Collection[str] = ()) -> None:
+    """Read the cgroups worth a look, at most ``MAX_CGROUPS`` (or as many as are followed, when that is more).
+
+    Args:
+        follow: keys of the cgroups whose metrics are sampled: facts and metrics are of use only together.
+    """
+    if not mounts.by_controller:
         sheet.miss("cpu.cgroup_count", "no cgroup hierarchy with cpu, memory or cpuset is mounted")
-        return ()
-    keys = find_cgroups(sheet.root, tree)
-    chosen = choose_cgroups(keys, prefer=home.users, limit=MAX_CGROUPS)
-    sheet.tell("cpu.cgroup_count", float(len(keys)))
-    for key in chosen:
-        place = _Place(sheet=sheet, tree=tree, key=key, entity=Entity(EntityKind.CGROUP, key))
+        return
+    paths = {cgroup_key(path): path for path in find_cgroups(sheet.root, mounts)}
+    sheet.tell("cpu.cgroup_count", float(len(paths)))
+    for key in follow:
+        paths.setdefault(key, key)
+    prefer = {*home.users, *follow}
+    for key in choose_cgroups(paths, prefer=prefer, limit=max(MAX_CGROUPS, len(follow))):
+        entity = Entity(EntityKind.CGROUP, key)
+        place = _Place(sheet=sheet, mounts=mounts, path=paths[key], key=key, entity=entity)
         _tell_identity(place)
         _read_cpu(place)
         _read_memory(place)
         _read_cpuset(place)
         _tell_home(place, home)
-    return chosen
 
 
 def _tell_identity(place: _Place) -> None:
@@ -101,11 +108,11 @@ def _tell_identity(place: _Place) -> None:
 
 
 def _read_cpu(place: _Place) -> None:
-    weight = "cpu.weight" if place.tree.version("cpu") == 2 else "cpu.shares"
+    weight = "cpu.weight" if place.mounts.version("cpu") == 2 else "cpu.shares"
     text = place.content("cpu", weight, "cpu.cgroup_weight")
     if text is not None:
         place.tell("cpu.cgroup_weight", weight, text, number)
-    if place.tree.version("cpu") == 2:
+    if place.mounts.version("cpu") == 2:
         text = place.content("cpu", "cpu.max", "cpu.cgroup_quota", "cpu.cgroup_period")
         if text is not None:
             quota, _, period = text.partition(" ")
@@ -134,7 +141,7 @@ def _cores(quota: str, period: str) -> float:
 
 
 def _read_memory(place: _Place) -> None:
-    file = "memory.max" if place.tree.version("memory") == 2 else "memory.limit_in_bytes"
+    file = "memory.max" if place.mounts.version("memory") == 2 else "memory.limit_in_bytes"
     text = place.content("memory", file, "memory.cgroup_limit")
     if text is not None:
         place.tell("memory.cgroup_limit", file, text, _bytes)
@@ -148,13 +155,13 @@ def _bytes(text: str) -> float:
 
 
 def _read_cpuset(place: _Place) -> None:
-    effective = "cpuset.{}.effective" if place.tree.version("cpuset") == 2 else "cpuset.effective_{}"
+    effective = "cpuset.{}.effective" if place.mounts.version("cpuset") == 2 else "cpuset.effective_{}"
     for name, what in (("interconnect.cgroup_mems", "mems"), ("cpu.cgroup_cpus", "cpus")):
         own = place.content("cpuset", f"cpuset.{what}", name)
         if own is None:
             continue
         # What is in force: an empty cpuset.mems of v2 means the parent's, and nodes and CPUs that are offline fall out.
-        text = place.sheet.text(f"{place.tree.folder('cpuset', place.key)}/{effective.format(what)}") or own
+        text = place.sheet.text(f"{place.mounts.folder('cpuset', place.path)}/{effective.format(what)}") or own
         place.tell(name, f"cpuset.{what}", text, lambda text: format_cpulist(parse_cpulist(text)))
 
 

@@ -6,12 +6,12 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from unveil.host.cgroup_tree import cgroup_of
+from unveil.host.facts.cgroup_walk import cgroup_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from unveil.host.cgroup_tree import CgroupTree
+    from unveil.host.facts.cgroup_mounts import CgroupMounts
     from unveil.host.facts.topology import Topology
     from unveil.host.root import HostRoot
     from unveil.records.fact import Fact
@@ -45,7 +45,7 @@ class Home:
 
 def find_home(
     root: HostRoot,
-    tree: CgroupTree,
+    mounts: CgroupMounts,
     topology: Topology,
     *,
     gpu_facts: Iterable[Fact],
@@ -70,7 +70,7 @@ def find_home(
     if sees_all_processes(root):
         for gpu, numbers in pids.items():
             for pid in numbers:
-                if key := cgroup_of(root, tree, pid):
+                if key := cgroup_of(root, mounts, pid):
                     users[key].add(gpu_nodes.get(gpu))
     elif pids:
         blind = "the numbers of GPU processes are the host's, and this procfs does not show the host's processes"

@@ -115,6 +115,7 @@ class FactSheet:
             data = self.root.read(path)
         except OSError as error:
             self.miss(name, why(error, path), entity)
+            self.settings.pop(setting or "", None)
             return None
         if setting is not None:
             self.settings[setting] = data.decode("utf-8", "surrogateescape")

@@ -1,7 +1,7 @@
-"""The cgroup hierarchies of a host, resolved per controller, and which cgroups are worth a look.
+"""Where each cgroup controller is mounted: v1, v2, or both at once.
 
-v1, v2 and both at once (hybrid) are one thing here: each controller has the hierarchy that it is mounted in, and a
-cgroup has one key, its path below the hierarchy, which is the same text in all of them.
+A host may have ``cpu`` in v1 and PSI in v2, so nothing is concluded from one controller for another. A cgroup has one
+key, its path below the hierarchy, which is the same text in all of them.
 
 Source: Documentation/admin-guide/cgroup-v1/cgroups.rst, cgroup-v2.rst; proc_pid_mountinfo(5).
 """
@@ -12,20 +12,13 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from unveil.host.cgroup_names import identify
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from unveil.host.root import HostRoot
 
-# A loaded Kubernetes node has some 110 pods; deeper or wider trees are something's leak, and must not stall us.
-MAX_CGROUPS = 64
-_MAX_FOLDERS = 4096
-_MAX_DEPTH = 12
-
 # Controllers whose cgroups count: a tree of freezer, devices or of systemd's names alone limits nothing.
-_CONTROLLERS = ("cpu", "cpuacct", "memory", "cpuset")
+CONTROLLERS = ("cpu", "cpuacct", "memory", "cpuset")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +38,7 @@ class Hierarchy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CgroupTree:
+class CgroupMounts:
     """The hierarchies of a host by controller."""
 
     by_controller: Mapping[str, Hierarchy] = field(default_factory=dict)
@@ -70,7 +63,7 @@ class CgroupTree:
         return None if hierarchy is None else hierarchy.version
 
 
-def find_cgroup_tree(root: HostRoot) -> CgroupTree:
+def find_cgroup_mounts(root: HostRoot) -> CgroupMounts:
     """Find the hierarchies in the list of mounts; where that cannot be read, where they are by convention."""
     found: dict[str, Hierarchy] = {}
     unified = None
@@ -79,7 +72,7 @@ def find_cgroup_tree(root: HostRoot) -> CgroupTree:
             unified = unified or hierarchy
         for controller in hierarchy.controllers:
             found.setdefault(controller, hierarchy)
-    return CgroupTree(by_controller=found, unified=unified)
+    return CgroupMounts(by_controller=found, unified=unified)
 
 
 def _rank(hierarchy: Hierarchy) -> tuple[bool, bool, int, str]:
@@ -114,7 +107,7 @@ def _hierarchies(root: HostRoot, text: str, *, mountinfo: bool) -> Iterator[Hier
         if kind == "cgroup2" and root.exists(f"{mount}/cgroup.controllers"):
             yield Hierarchy(mount=mount, top=top, version=2, controllers=_v2_controllers(root, mount))
         elif kind == "cgroup" and root.exists(mount):
-            controllers = frozenset(option for option in options.split(",") if "=" not in option)
+            controllers = frozenset(options.split(",")).intersection(CONTROLLERS)
             yield Hierarchy(mount=mount, top=top, version=1, controllers=controllers)
 
 
@@ -145,7 +138,8 @@ def _within(root: HostRoot, mount: str) -> str:
 
 def _v2_controllers(root: HostRoot, mount: str) -> frozenset[str]:
     try:
-        return frozenset(root.read(f"{mount}/cgroup.controllers").decode("ascii", "replace").split())
+        listed = root.read(f"{mount}/cgroup.controllers").decode("ascii", "replace").split()
+        return frozenset(listed).intersection(CONTROLLERS)
     except OSError:
         return frozenset()
 
@@ -155,89 +149,6 @@ def _by_convention(root: HostRoot) -> Iterator[Hierarchy]:
     for mount in (base, f"{base}/unified"):
         if root.exists(f"{mount}/cgroup.controllers"):
             yield Hierarchy(mount=mount, top="/", version=2, controllers=_v2_controllers(root, mount))
-    for controller in _CONTROLLERS:
+    for controller in CONTROLLERS:
         if root.exists(f"{base}/{controller}/cgroup.procs") or root.exists(f"{base}/{controller}/tasks"):
             yield Hierarchy(mount=f"{base}/{controller}", top="/", version=1, controllers=frozenset({controller}))
-
-
-def find_cgroups(root: HostRoot, tree: CgroupTree) -> tuple[str, ...]:
-    """Return the keys of all cgroups down to the units of placement (containers, virtual machines, jobs), sorted.
-
-    What is inside a unit is the unit's own affair and not looked at.
-    """
-    mounts = {tree.by_controller[name].mount for name in _CONTROLLERS if name in tree.by_controller}
-    keys: set[str] = set()
-    budget = _MAX_FOLDERS
-    for mount in sorted(mounts):
-        pending = [""]
-        while pending and budget > 0:
-            key = pending.pop()
-            budget -= 1
-            for name in _children(root, f"{mount}{key}"):
-                child = f"{key}/{name}"
-                keys.add(child)
-                if not identify(child).is_unit and child.count("/") < _MAX_DEPTH and _has_children(root, mount + child):
-                    pending.append(child)
-    return tuple(sorted(keys))
-
-
-def _children(root: HostRoot, folder: str) -> tuple[str, ...]:
-    try:
-        return root.directories(folder)
-    except OSError:  # gone in the meantime, or not ours to read
-        return ()
-
-
-def _has_children(root: HostRoot, folder: str) -> bool:
-    """Tell whether it pays to list a folder.
-
-    Two links mean that there is none below; file systems that do not count say one.
-    """
-    try:
-        return root.stat(folder).st_nlink != 2
-    except OSError:
-        return False
-
-
-def choose_cgroups(keys: Iterable[str], *, prefer: Iterable[str] = (), limit: int = MAX_CGROUPS) -> tuple[str, ...]:
-    """Return the cgroups to watch, at most *limit*, sorted; the same ones for metrics and for facts.
-
-    Args:
-        prefer: keys that come first whatever they are, e.g. those that use a GPU.
-    """
-    preferred = frozenset(prefer)
-    ranked = sorted(keys, key=lambda key: (key not in preferred, identify(key).rank, key))
-    return tuple(sorted(ranked[:limit]))
-
-
-def cgroup_of(root: HostRoot, tree: CgroupTree, pid: str) -> str | None:
-    """Return the key of the unit that a process belongs to, None when it is gone or in the root cgroup.
-
-    Processes of one container sit in cgroups below it; the unit is what is placed and limited.
-    """
-    try:
-        text = root.read(f"proc/{int(pid)}/cgroup").decode("utf-8", "surrogateescape")
-    except (OSError, ValueError):
-        return None
-    paths: dict[str, str] = {}
-    for line in text.split("\n"):
-        number, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        for controller in controllers.split(",") if controllers else ("",) if number == "0" else ():
-            paths[controller] = path
-    for controller in ("memory", "cpu", "cpuset"):
-        hierarchy = tree.by_controller.get(controller)
-        if hierarchy is None:
-            continue
-        path = paths.get("" if hierarchy.version == 2 else controller, "/")
-        if hierarchy.top != "/" and path.startswith(hierarchy.top):
-            path = path[len(hierarchy.top) :]
-        if path.strip("/"):
-            return _unit(path)
-    return None
-
-
-def _unit(path: str) -> str:
-    parts = path.strip("/").split("/")
-    prefixes = ["/" + "/".join(parts[:length]) for length in range(1, len(parts) + 1)]
-    return next((key for key in prefixes if identify(key).is_unit), prefixes[-1])

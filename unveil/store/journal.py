@@ -122,7 +122,7 @@ class Journal:
             known = self._db.execute("SELECT count(*) FROM run_steps WHERE run = ?", (run.id,)).fetchone()[0]
             self._db.execute(
                 "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
-                "state = excluded.state, saved = excluded.saved, written = excluded.written",
+                "state = excluded.state, plan = excluded.plan, saved = excluded.saved, written = excluded.written",
                 (
                     run.id, run.plan.episode, run.plan.remediation, run.steps[0].at_s, run.state, _text(run.plan),
                     _text(run.saved), _text(run.written),

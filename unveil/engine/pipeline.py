@@ -1,0 +1,194 @@
+"""Pipeline: the whole core on one thread of data, sans-I/O. The table of contents of the program.
+
+    samples → window → features → verdict → attribution → matches → episodes
+
+It has no clock and no file: the watch loop, a replay, a test and a backtest push the same blocks and get the same
+outcomes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from unveil.attribution.attribute import attribute
+from unveil.detection.detector_input import Trait, select
+from unveil.detection.ensemble import Ensemble, EnsembleSettings
+from unveil.features.catalogue import FEATURES
+from unveil.features.extract import Extractor
+from unveil.matching.episodes import EpisodeTracker
+from unveil.matching.matcher import Matcher
+from unveil.records.feature import FeatureId
+from unveil.records.fingerprint import FeatureClause
+from unveil.records.match import Answer, EpisodeState
+from unveil.records.window import Sighting, WindowSummary
+from unveil.windows.slider import Slider
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from unveil.detection.detector_input import DetectorInput
+    from unveil.detection.judgement import Judgement
+    from unveil.detection.reference import Reference
+    from unveil.records.attribution import Attribution
+    from unveil.records.entity import Entity
+    from unveil.records.fact import FactTable
+    from unveil.records.feature import FeatureLayout, FeatureVector
+    from unveil.records.fingerprint import Fingerprint
+    from unveil.records.match import Episode, Match
+    from unveil.records.sample import SampleBlock
+    from unveil.records.window import Window
+
+KEPT_SHARES = 12  # strongest features of a window that its summary keeps
+RECENT = 5  # newest vectors, over which a baseline is taken
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Outcome:
+    """Everything that one window led to.
+
+    Attributes:
+        changed: episodes that opened, fired or cleared with this window.
+    """
+
+    window: Window
+    vector: FeatureVector
+    judgement: Judgement
+    attribution: Attribution
+    matches: tuple[Match, ...]
+    changed: tuple[Episode, ...]
+    summary: WindowSummary
+
+
+class _Expected:
+    """What the reference expects, as the matcher asks for it."""
+
+    def __init__(self, reference: Reference) -> None:
+        self._reference = reference
+
+    def lookup(self, name: str, entity: Entity) -> tuple[float, float] | None:
+        found = self._reference.expected(FeatureId(name, entity))
+        return None if found is None else (found.centre, found.sigma)
+
+
+class Pipeline:
+    """Judges what is pushed.
+
+    Args:
+        watch: number of the watch, for the summaries.
+        fingerprints: those to hold against each window.
+        generation: of the knowledge base that they are from.
+        new_id: returns a new episode's id.
+    """
+
+    def __init__(
+        self,
+        *,
+        watch: int,
+        fingerprints: Iterable[Fingerprint],
+        generation: int,
+        new_id: Callable[[], str],
+        settings: EnsembleSettings | None = None,
+    ) -> None:
+        self._watch = watch
+        self._slider = Slider()
+        self._extractor = Extractor(FEATURES)
+        self._compared: frozenset[str] = frozenset()
+        self.ensemble = Ensemble(self._scope, settings)
+        fingerprints = tuple(fingerprints)
+        self.matcher = Matcher(fingerprints)
+        self.episodes = EpisodeTracker(fingerprints, new_id=new_id)
+        self._generation = generation
+        self._compared = _compared(fingerprints)
+        self._recent: deque[FeatureVector] = deque(maxlen=RECENT)
+        self.latest: Outcome | None = None
+
+    def push(self, blocks: Iterable[SampleBlock], *, wall_s: float, facts: FactTable) -> tuple[Outcome, ...]:
+        """Take samples and return what the windows that they complete led to, oldest first.
+
+        Args:
+            wall_s: wall clock at the newest sample, a label.
+            facts: the state of the host now.
+        """
+        return tuple(self._judge(window, facts) for window in self._slider.push(blocks, wall_s=wall_s))
+
+    def replace_knowledge(
+        self, fingerprints: Iterable[Fingerprint], *, generation: int, wall_s: float
+    ) -> tuple[Episode, ...]:
+        """Go over to another generation between two windows; return the episodes that end with it."""
+        fingerprints = tuple(fingerprints)
+        self.matcher = Matcher(fingerprints)
+        self._generation = generation
+        compared = _compared(fingerprints)
+        if compared != self._compared:
+            self._compared = compared
+            self.ensemble.rescope()
+        return self.episodes.replace(fingerprints, wall_s)
+
+    def recent(self, name: str, entity: Entity) -> float | None:
+        """Return a feature's mean over the newest windows, None where it is absent: what a fix is compared with."""
+        values = [value for vector in self._recent if (value := vector.get(name, entity)) is not None]
+        return fmean(values) if values else None
+
+    def matching(self, fingerprint: str, entity: Entity) -> bool | None:
+        """Return whether the newest window matches; None when that is unknown."""
+        answer = self.matcher.answer(fingerprint, entity)
+        return None if answer in (None, Answer.UNKNOWN) else answer is Answer.MATCH
+
+    def _judge(self, window: Window, facts: FactTable) -> Outcome:
+        vector = self._extractor.extract(window, facts)
+        self._recent.append(vector)
+        judgement = self.ensemble.judge(vector)
+        shares = attribute(judgement, largest=KEPT_SHARES)
+        matches = self.matcher.evaluate(
+            vector, facts, _Expected(judgement.reference), shares if shares.subsystems else None, wall_s=window.wall_s
+        )
+        changed = self.episodes.push(matches, self.matcher.unknown, window.wall_s)
+        firing = any(episode.state is EpisodeState.FIRING for episode in self.episodes.open)
+        self.ensemble.learn(episode=firing)
+        summary = WindowSummary(
+            watch=self._watch,
+            index=window.index,
+            wall_s=window.wall_s,
+            ticks_missed=window.ticks_missed,
+            verdict=judgement.verdict,
+            attribution=shares,
+            sightings=tuple(
+                Sighting(fingerprint=match.fingerprint, entity=str(match.entity), answer=match.answer)
+                for match in matches
+            ),
+            knowledge=self._generation,
+        )
+        self.latest = Outcome(
+            window=window,
+            vector=vector,
+            judgement=judgement,
+            attribution=shares,
+            matches=matches,
+            changed=changed,
+            summary=summary,
+        )
+        return self.latest
+
+    def _scope(self, layout: FeatureLayout) -> DetectorInput:
+        """Return what has a reference: what the detectors see, and what some fingerprint compares with it."""
+
+        def trait(feature: FeatureId) -> Trait | None:
+            declared = FEATURES[feature.name]
+            if not declared.detect and feature.name not in self._compared:
+                return None
+            return Trait(subsystem=declared.subsystem, log=declared.log, judged=declared.detect)
+
+        return select(layout, trait)
+
+
+def _compared(fingerprints: Iterable[Fingerprint]) -> frozenset[str]:
+    """Return the features that some clause holds against the host's own reference."""
+    return frozenset(
+        clause.feature
+        for fingerprint in fingerprints
+        for clause in fingerprint.clauses
+        if isinstance(clause, FeatureClause) and clause.operator in ("up", "down")
+    )

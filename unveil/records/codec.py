@@ -72,7 +72,7 @@ def _decode(hint: Any, value: Any) -> Any:
         if rest and rest[0] is not Ellipsis:
             return tuple(_decode(each, item) for each, item in zip((inner, *rest), value, strict=True))
         return tuple(_decode(inner, item) for item in value)
-    if isinstance(origin, type) and issubclass(origin, Mapping):
+    if _is_mapping(hint):
         key, item = typing.get_args(hint)
         return {_decode(key, name): _decode(item, each) for name, each in value.items()}
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
@@ -90,8 +90,13 @@ def _decode_union(options: tuple[Any, ...], value: Any) -> Any:
     if isinstance(value, list):
         return next(_decode(option, value) for option in options if typing.get_origin(option) is tuple)
     if isinstance(value, Mapping):
-        return next(_decode(option, value) for option in options if _fits(option, value))
+        return next(_decode(option, value) for option in options if _fits(option, value) or _is_mapping(option))
     return value
+
+
+def _is_mapping(option: Any) -> bool:
+    origin = typing.get_origin(option)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
 
 
 def _fits(option: Any, value: Mapping[str, Any]) -> bool:

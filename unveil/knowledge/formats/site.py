@@ -1,0 +1,97 @@
+"""The formats of what a site owns: Filter, SiteValues and Profiles."""
+
+from __future__ import annotations
+
+from unveil.knowledge.formats.fragments import (
+    API_VERSION,
+    GLOBS,
+    NAME,
+    TEXT,
+    Schema,
+    choice,
+    closed,
+    described,
+    identity,
+)
+from unveil.knowledge.formats.remediation import MODES
+
+EFFECTS = ("suppress", "no_remediation")
+
+
+def filter_schema() -> Schema:
+    """Return the schema of kind Filter."""
+    return closed(
+        ("apiVersion", "kind", "name", "id", "title", "owner", "reason", "fingerprints", "expires"),
+        {
+            **identity("Filter", named_for="the file's stem"),
+            "owner": described(TEXT, "Who answers for the exception."),
+            "reason": {"type": "string", "minLength": 10, "description": "Why it is right here, with a reference."},
+            "fingerprints": {
+                "type": "array", "minItems": 1, "uniqueItems": True, "items": NAME,
+                "description": "Fingerprints it is about.",
+            },
+            "match": closed(
+                (),
+                {
+                    "hosts": described(GLOBS, "Shell-style patterns over host names. Default: every host."),
+                    "entities": described(GLOBS, "Shell-style patterns such as 'cgroup:/pods/*'. Default: every one."),
+                },
+                "Where it holds.",
+            ),
+            "effect": {
+                **choice(EFFECTS, "suppress: no episode at all; no_remediation: seen, never acted upon."),
+                "default": "no_remediation",
+            },
+            "expires": {
+                "type": "string", "pattern": r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$",
+                "description": 'Last day it holds (UTC), quoted: "2027-03-31".',
+            },
+        },
+    )  # fmt: skip
+
+
+def site_values_schema() -> Schema:
+    """Return the schema of kind SiteValues."""
+    return closed(
+        ("apiVersion", "kind", "values"),
+        {
+            "apiVersion": {"const": API_VERSION},
+            "kind": {"const": "SiteValues"},
+            "values": {
+                "type": "object",
+                "propertyNames": {"pattern": r"^[a-z][a-z0-9_]*$"},
+                "additionalProperties": {
+                    "anyOf": [{"type": ["string", "number", "boolean"]}, {"type": "array", "items": {"type": "string"}}]
+                },
+                "description": "Numbers and names of this site; variables take them with from: site.NAME.",
+            },
+        },
+    )
+
+
+def profiles_schema() -> Schema:
+    """Return the schema of kind Profiles."""
+    mode = choice(MODES, "Most that automation may do here; a remediation's own mode is never exceeded.")
+    profile = closed(
+        ("name", "mode"),
+        {
+            "name": NAME,
+            "hosts": described(GLOBS, "Shell-style patterns over host names."),
+            "groups": described(GLOBS, "Inventory groups."),
+            "mode": mode,
+            "remediations": {
+                "type": "object", "propertyNames": NAME, "additionalProperties": mode,
+                "description": "Another mode for single remediations.",
+            },
+        },
+    )  # fmt: skip
+    profile["anyOf"] = [{"required": ["hosts"]}, {"required": ["groups"]}]
+    return closed(
+        ("apiVersion", "kind", "default"),
+        {
+            "apiVersion": {"const": API_VERSION},
+            "kind": {"const": "Profiles"},
+            "default": described(mode, "Mode of hosts that no profile names. observe is how a site begins."),
+            "profiles": {"type": "array", "items": profile, "description": "The first that names a host holds."},
+        },
+    )

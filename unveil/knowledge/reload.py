@@ -1,0 +1,247 @@
+"""Follow a knowledge base while it changes: debounced, whole generations only, last known good kept.
+
+Three threads, one duty each. watchdog's observer only raises a flag. The worker waits for quiet, reads the files, has
+them loaded by a child process when their content changed, and lays the finished generation down. The watch loop picks
+it up with `poll` between two windows, which costs one look at a queue. On any error the old generation stays in use
+and is shown as stale, with the first problem and since when.
+
+Nothing is believed but contents: an event says *look*, never *what*. So atomic renames, a folder replaced as a whole, a
+symbolic link that is swapped and a change that inotify missed (seen by the rescan every 30 s) all end in the same look.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from watchdog.events import (
+    DirCreatedEvent,
+    DirDeletedEvent,
+    DirMovedEvent,
+    FileCreatedEvent,
+    FileDeletedEvent,
+    FileModifiedEvent,
+    FileMovedEvent,
+    FileSystemEvent,
+    FileSystemEventHandler,
+)
+from watchdog.observers import Observer
+
+from unveil.knowledge.knowledge_base import KnowledgeBase, Loaded, state_of
+from unveil.knowledge.load_child import LoadChild, LoadFailedError
+from unveil.knowledge.pack import read_pack
+from unveil.records.problem import Gravity, Problem
+
+if TYPE_CHECKING:
+    from watchdog.observers.api import BaseObserver, ObservedWatch
+
+    from unveil.records.knowledge import KnowledgeState
+
+QUIET_S = 0.25
+CAP_S = 2.0
+RESCAN_S = 30.0
+
+# Opened and closed are left out: our own reading makes them, and would start the next reading for ever.
+_CHANGES: list[type[FileSystemEvent]] = [
+    FileCreatedEvent, FileModifiedEvent, FileMovedEvent, FileDeletedEvent,
+    DirCreatedEvent, DirMovedEvent, DirDeletedEvent,
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReloadOutcome:
+    """What a change on disk led to.
+
+    Attributes:
+        knowledge: the new generation, to be used from now on; None when the old one stays.
+        problems: everything found, errors first.
+        state: what journal, screens and metrics say from now on.
+    """
+
+    knowledge: KnowledgeBase | None
+    problems: tuple[Problem, ...]
+    state: KnowledgeState
+
+
+class _Flag(FileSystemEventHandler):
+    """Raises flags on a change (of one name, if it is told one), and does nothing else: it is the observer's thread."""
+
+    def __init__(self, *flags: threading.Event, name: str | None = None) -> None:
+        self._flags = flags
+        self._name = name
+
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        if self._name is None or self._name in (_last(event.src_path), _last(event.dest_path)):
+            for flag in self._flags:
+                flag.set()
+
+
+def _last(path: str | bytes) -> str:
+    return os.path.basename(os.fsdecode(path).rstrip("/"))  # noqa: PTH119 - called for every event of a busy folder
+
+
+class Reloader:
+    """Keeps a generation current. Made and polled by the watch loop's thread."""
+
+    def __init__(
+        self, root: Path, *, quiet_s: float = QUIET_S, cap_s: float = CAP_S, rescan_s: float = RESCAN_S
+    ) -> None:
+        self._root = root
+        self._quiet_s, self._cap_s, self._rescan_s = quiet_s, cap_s, rescan_s
+        self._child = LoadChild()
+        self._changed = threading.Event()
+        self._replaced = threading.Event()
+        self._asked = False
+        self._stopping = False
+        self._finished: deque[Loaded] = deque()
+        self._generation = 0
+        self._digest = ""
+        self._current: KnowledgeBase | None = None
+        self._state: KnowledgeState | None = None
+        self._worker = threading.Thread(target=self._work, name="knowledge", daemon=True)
+        self._observer: BaseObserver | None = None
+        self._watched: tuple[int, int] | None = None
+        self._watches: list[ObservedWatch] = []
+
+    def start(self, now_s: float) -> Loaded:
+        """Load the first generation, and follow changes from then on.
+
+        Blocks while loading. When the folder cannot be used the result says why, and the reloader still follows it:
+        the first generation that can be used comes from `poll`.
+
+        Args:
+            now_s: wall clock, seconds since the epoch.
+
+        Raises:
+            LoadFailedError: the loader itself broke.
+        """
+        self._follow()
+        loaded = self._child.load(self._root, generation=1)
+        self._digest = loaded.digest
+        if loaded.knowledge is not None:
+            self._current, self._generation = loaded.knowledge, 1
+            self._state = state_of(loaded.knowledge, now_s)
+        self._worker.start()
+        return loaded
+
+    @property
+    def state(self) -> KnowledgeState | None:
+        """Return the state of the generation in use, None before there was one."""
+        return self._state
+
+    def poll(self, now_s: float) -> ReloadOutcome | None:
+        """Return what became of the newest change, None when nothing happened. Never blocks.
+
+        Args:
+            now_s: wall clock, seconds since the epoch.
+        """
+        if not self._finished:
+            return None
+        loaded = self._finished.popleft()
+        while self._finished:  # only the newest counts
+            loaded = self._finished.popleft()
+        problems = tuple(sorted(loaded.problems, key=lambda problem: (problem.gravity is not Gravity.ERROR, problem)))
+        if loaded.knowledge is not None:
+            self._current = loaded.knowledge
+            self._state = state_of(loaded.knowledge, now_s)
+        else:
+            since_s = now_s if self._state is None or self._state.stale_since_s is None else self._state.stale_since_s
+            base = self._current or KnowledgeBase(generation=0, digest="", root=str(self._root))
+            told = tuple(map(str, loaded.errors))
+            at_s = now_s if self._state is None else self._state.at_s
+            self._state = state_of(base, at_s, stale_since_s=since_s, problems=told)
+        return ReloadOutcome(knowledge=loaded.knowledge, problems=problems, state=self._state)
+
+    def rescan(self) -> None:
+        """Have the files read again now, whatever inotify said. For SIGHUP; returns at once."""
+        self._asked = True
+        self._changed.set()
+
+    def close(self) -> None:
+        """Stop following, and end the child."""
+        self._stopping = True
+        self._changed.set()
+        if self._worker.is_alive():
+            self._worker.join()
+        if self._observer is not None:
+            self._observer.stop()
+            self._observer.join()
+            self._observer = None
+        self._child.close()
+
+    # --- the worker's thread ---
+
+    def _work(self) -> None:
+        while not self._stopping:
+            if self._changed.wait(timeout=self._rescan_s):
+                self._settle()
+            if not self._stopping:
+                self._look()
+
+    def _settle(self) -> None:
+        """Wait until nothing changed for a while, at most for the cap; a person who asked need not wait."""
+        first_s = time.monotonic()
+        while not self._asked and not self._stopping:
+            self._changed.clear()
+            left_s = self._cap_s - (time.monotonic() - first_s)
+            if left_s <= 0 or not self._changed.wait(timeout=min(self._quiet_s, left_s)):
+                break
+        self._changed.clear()
+        self._asked = False
+
+    def _look(self) -> None:
+        """Load the folder if its content is not what was loaded last."""
+        self._follow()
+        if read_pack(self._root).digest == self._digest:
+            return
+        try:
+            loaded = self._child.load(self._root, generation=self._generation + 1)
+        except LoadFailedError as error:
+            problem = Problem(
+                file=str(self._root), line=1, column=1, check="K008", what=error.what, hint=error.hint or ""
+            )
+            loaded = Loaded(knowledge=None, problems=(problem,))  # no digest: the next look tries again
+        self._digest = loaded.digest
+        if loaded.knowledge is not None:
+            self._generation += 1
+        self._finished.append(loaded)
+
+    def _follow(self) -> None:
+        """Watch the folder that the root names now, which may be another one than a moment ago."""
+        real = Path(os.path.realpath(self._root))
+        try:
+            about = real.stat()
+            identity = (about.st_dev, about.st_ino)
+        except OSError:
+            identity = None
+        replaced = self._replaced.is_set()  # a new folder may have the inode of the old one
+        self._replaced.clear()
+        if self._observer is not None and identity == self._watched and not replaced:
+            return
+        observer = self._observer
+        if observer is None:
+            observer = self._observer = Observer()
+            with contextlib.suppress(OSError):  # no inotify instance left: the rescan remains
+                observer.start()
+        for watch in self._watches:
+            with contextlib.suppress(KeyError, OSError):
+                observer.unschedule(watch)
+        self._watches = []
+        # The folder above tells when the root itself is replaced. Of a root that is a link, the link and its target.
+        above = {(self._root.absolute().parent, self._root.name), (real.parent, real.name)}
+        for folder, name in sorted(above):
+            flag = _Flag(self._replaced, self._changed, name=name)
+            self._schedule(observer, flag, folder, recursive=False)
+        if identity is not None:
+            self._schedule(observer, _Flag(self._changed), real, recursive=True)
+        self._watched = identity
+
+    def _schedule(self, observer: BaseObserver, flag: _Flag, folder: Path, *, recursive: bool) -> None:
+        with contextlib.suppress(OSError):  # gone again, or no watches left: the rescan remains
+            self._watches.append(observer.schedule(flag, str(folder), recursive=recursive, event_filter=_CHANGES))

@@ -1,0 +1,151 @@
+"""Checks of one fingerprint that has the right form: its condition, its clauses, its metadata."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from unveil.features.feature import SHARE
+from unveil.knowledge.catalogues import catalogues
+from unveil.knowledge.checks import finding, nearest
+from unveil.knowledge.formats.fingerprint import FACT_OPERATORS, NUMERIC, SUBSYSTEMS
+from unveil.matching.companions import NODE_FACT
+from unveil.matching.condition import ConditionError, parse_condition
+from unveil.records.entity import EntityKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from unveil.features.feature import Feature
+    from unveil.knowledge.yaml_positions import Document, Path
+    from unveil.records.problem import Problem
+
+_NO_REASON = frozenset(("none", "n/a", "na", "unknown", "tbd", "-", "nothing"))
+_BY_TYPE: Mapping[str, tuple[str, ...]] = {
+    "number": FACT_OPERATORS,
+    "text": ("eq", "neq", "in", "not_in"),
+    "boolean": ("eq", "neq"),
+    "list": ("in", "not_in"),
+}
+
+
+def check_fingerprint(document: Document, relative: str) -> Iterator[Problem]:
+    """Yield what is wrong with a fingerprint that the schema admits.
+
+    Args:
+        relative: its path below the knowledge base.
+    """
+    yield from _place(document, relative)
+    yield from _condition(document)
+    group_by = EntityKind(document.data["group_by"])
+    for name, clause in document.data["signature"]["clauses"].items():
+        yield from _clause(document, ("signature", "clauses", name), clause, group_by)
+    yield from _metadata(document)
+
+
+def _place(document: Document, relative: str) -> Iterator[Problem]:
+    folder, _, file = relative.removeprefix("fingerprints/").rpartition("/")
+    name, stem = document.data["name"], file.removesuffix(".yml")
+    if name != stem:
+        yield finding("K103", document, ("name",), f"name {name!r} differs from the file's stem {stem!r}")
+    if folder not in SUBSYSTEMS:
+        what = f"folder {folder or 'fingerprints'!r} is none of the six subsystems"
+        hint = nearest(folder, SUBSYSTEMS) or f"one of {', '.join(SUBSYSTEMS)}"
+        yield finding("K103", document, ("name",), what, hint)
+
+
+def _condition(document: Document) -> Iterator[Problem]:
+    signature = document.data["signature"]
+    clauses, text = tuple(signature["clauses"]), signature["condition"]
+    path = ("signature", "condition")
+    try:
+        expression = parse_condition(text)
+    except ConditionError as error:
+        yield _at_offset(document, "K217", error, text)
+        return
+    try:
+        used = set(expression.bind(clauses).names)
+    except ConditionError as error:
+        yield _at_offset(document, "K202", error, text)
+        return
+    for name in clauses:
+        if name not in used:
+            what = f"clause {name!r} is not used in the condition"
+            yield finding("K201", document, (*path[:1], "clauses", name), what, "use it or remove it", on_key=True)
+
+
+def _at_offset(document: Document, check: str, error: ConditionError, text: str) -> Problem:
+    """Return the problem at the very word, which for a block scalar (``|``, ``>``) is only known to be in there."""
+    problem = finding(check, document, ("signature", "condition"), error.message, error.hint or "")
+    line, column = document.at(("signature", "condition"))
+    source = document.lines[line - 1][column - 1 :] if line <= len(document.lines) else ""
+    quoted = source[:1] in ("'", '"')
+    if source[quoted : quoted + len(text)] == text:
+        column += error.offset + quoted
+    return replace(problem, column=column)
+
+
+def _clause(document: Document, path: Path, clause: dict[str, Any], group_by: EntityKind) -> Iterator[Problem]:
+    if "share" in clause:
+        return
+    known = catalogues()
+    if "feature" in clause:
+        feature = known.features.get(clause["feature"])
+        if feature is None:
+            return  # K203 has said so
+        yield from _bounds(document, path, clause, feature)
+        yield from _entity(document, path, clause, group_by, feature.per)
+        return
+    fact = known.facts.get(clause["fact"])
+    if fact is not None:  # otherwise K216 has said so
+        yield from _fact_type(document, path, clause, fact.type)
+        yield from _entity(document, path, clause, group_by, fact.per)
+
+
+def _bounds(document: Document, path: Path, clause: dict[str, Any], feature: Feature) -> Iterator[Problem]:
+    for operator in NUMERIC:
+        if operator in clause and not feature.low <= clause[operator] <= feature.high:
+            what = f"{feature.name} is never {clause[operator]:g}: it lies between {feature.low:g} and {feature.high:g}"
+            hint = "60 % is 0.6" if feature.unit == SHARE and 1 < clause[operator] <= 100 else ""
+            yield finding("K205", document, (*path, operator), what, hint)
+
+
+def _fact_type(document: Document, path: Path, clause: dict[str, Any], kind: str) -> Iterator[Problem]:
+    operator = next(key for key in FACT_OPERATORS if key in clause)
+    fits = _BY_TYPE[kind]
+    if operator not in fits:
+        what = f"{clause['fact']} is a {kind}: {operator} does not apply"
+        yield finding("K218", document, (*path, operator), what, f"use {', '.join(fits)}", on_key=True)
+    elif operator in ("eq", "neq"):
+        operand = clause[operator]
+        wanted = {"number": (int, float), "text": (str,), "boolean": (bool,)}[kind]
+        if not isinstance(operand, wanted) or (kind == "number" and isinstance(operand, bool)):
+            hint = "quote it" if kind == "text" else "leave the quotes out"
+            what = f"{clause['fact']} is a {kind}, so {operand!r} never equals it"
+            yield finding("K218", document, (*path, operator), what, hint)
+
+
+def _entity(
+    document: Document, path: Path, clause: dict[str, Any], group_by: EntityKind, has: EntityKind
+) -> Iterator[Problem]:
+    what = "feature" if "feature" in clause else "fact"
+    written = clause.get("entity")
+    chosen = EntityKind(written) if written else group_by if group_by is has else EntityKind.HOST
+    reachable = {EntityKind.HOST, group_by} | ({EntityKind.NODE} if group_by in NODE_FACT else set())
+    place = (*path, "entity" if written else what)
+    if chosen is not has:
+        hint = f"entity: {has}" if has in reachable else f"group by {has}, or use a {what} of the host"
+        yield finding("K219", document, place, f"{clause[what]} is of a {has}, not of a {chosen}", hint)
+    elif chosen not in reachable:
+        said = f"no {chosen} is known to belong to a {group_by}"
+        yield finding("K219", document, place, said, f"here: {', '.join(sorted(reachable))}")
+
+
+def _metadata(document: Document) -> Iterator[Problem]:
+    data = document.data
+    if not [text for text in data["falsepositives"] if text.strip().lower().rstrip(".") not in _NO_REASON]:
+        yield finding("K301", document, ("falsepositives",), "no false positives are named", on_key=True)
+    if data["level"] == "critical" and data["status"] != "stable":
+        yield finding("K304", document, ("level",), f"level critical with status {data['status']}")
+    if not data.get("owner"):
+        yield finding("K110", document, ("name",), "nobody owns it", "owner: the team that answers for false alarms")

@@ -1,0 +1,145 @@
+"""Checks over several files: names and ids used once, links that lead somewhere, values that are there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from unveil.knowledge.checks import finding, nearest
+from unveil.knowledge.parse import day_s
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from unveil.knowledge.yaml_positions import Document, Path
+    from unveil.records.problem import Problem
+
+_DAY_S = 86400.0
+_NOTICE_DAYS = 14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelf:
+    """All documents of the right form, by name.
+
+    Attributes:
+        tests: by the fingerprint they name.
+        complete: whether every file was of the right form; else a missing link may only mean a broken file, which
+            has been told already.
+    """
+
+    fingerprints: Mapping[str, Document] = field(default_factory=dict)
+    remediations: Mapping[str, Document] = field(default_factory=dict)
+    filters: Mapping[str, Document] = field(default_factory=dict)
+    tests: Mapping[str, Document] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+    profiles: Document | None = None
+    broken: frozenset[str] = frozenset()
+
+
+def check_links(shelf: Shelf, *, now_s: float) -> Iterator[Problem]:
+    """Yield what does not fit together.
+
+    Args:
+        now_s: seconds since the epoch, for filters that expire.
+    """
+    for name, document in shelf.fingerprints.items():
+        yield from _fingerprint(shelf, name, document)
+        yield from _tested(shelf, name, document)
+    for name, document in shelf.remediations.items():
+        yield from _remediation(shelf, name, document)
+    for document in shelf.filters.values():
+        for index, name in enumerate(document.data["fingerprints"]):
+            yield from _link(shelf, document, ("fingerprints", index), "fingerprint", name)
+        yield from _expiry(document, now_s)
+    for name, document in shelf.tests.items():
+        yield from _link(shelf, document, ("fingerprint",), "fingerprint", name)
+    if shelf.profiles is not None:
+        for index, profile in enumerate(shelf.profiles.data.get("profiles", ())):
+            for name in profile.get("remediations", {}):
+                path = ("profiles", index, "remediations", name)
+                yield from _link(shelf, shelf.profiles, path, "remediation", name, on_key=True)
+
+
+def check_unique(documents: list[Document]) -> Iterator[Problem]:
+    """Yield names, ids and titles that stand in two documents (K102, K107), at the later one."""
+    first: dict[tuple[str, str], Document] = {}
+    for document in documents:
+        kind = document.data["kind"]
+        for key, scope, check in (("name", kind, "K102"), ("id", "", "K102"), ("title", kind, "K107")):
+            if key not in document.data:
+                continue
+            value = document.data[key]
+            other = first.setdefault((f"{key} {scope}", value.lower()), document)
+            if other is not document:
+                line, _ = other.at((key,))
+                yield finding(check, document, (key,), f"{key} {value!r} is taken by {other.file}:{line}")
+
+
+def _link(
+    shelf: Shelf, document: Document, path: Path, what: str, name: str, *, on_key: bool = False
+) -> Iterator[Problem]:
+    known = shelf.fingerprints if what == "fingerprint" else shelf.remediations
+    if name not in known and name not in shelf.broken:
+        yield finding("K401", document, path, f"there is no {what} {name!r}", nearest(name, known), on_key=on_key)
+
+
+def _fingerprint(shelf: Shelf, name: str, document: Document) -> Iterator[Problem]:
+    for index, wanted in enumerate(document.data.get("remediations", ())):
+        path = ("remediations", index)
+        yield from _link(shelf, document, path, "remediation", wanted)
+        fix = shelf.remediations.get(wanted)
+        if fix is not None and name not in fix.data["remediates"]:
+            what = f"remediation {wanted!r} does not say that it remediates {name!r}"
+            yield finding("K402", document, path, what, f"add it to remediates in {fix.file}")
+
+
+def _remediation(shelf: Shelf, name: str, document: Document) -> Iterator[Problem]:
+    for index, wanted in enumerate(document.data["remediates"]):
+        yield from _link(shelf, document, ("remediates", index), "fingerprint", wanted)
+    wanting = [other for other in shelf.fingerprints.values() if name in other.data.get("remediations", ())]
+    if not wanting and not shelf.broken & set(document.data["remediates"]):
+        yield finding("K403", document, ("name",), "no fingerprint leads to it", "name it under remediations")
+    for variable, about in document.data.get("variables", {}).items():
+        source = about.get("from", "")
+        path = ("variables", variable, "from")
+        if source.startswith("site.") and "default" not in about and source[5:] not in shelf.values:
+            hint = nearest(source[5:], shelf.values) or "add it to inventory/values.yml, or give a default"
+            yield finding("K406", document, path, f"the site has no value {source[5:]!r}", hint)
+        if source.startswith("match.") and (odd := _unbound(source[6:], wanting)):
+            what = f"a match of {odd.data['name']} is about a {odd.data['group_by']} and binds no {source[6:]}"
+            yield finding("K402", document, path, what)
+
+
+def _unbound(key: str, fingerprints: list[Document]) -> Document | None:
+    """Return a fingerprint whose matches bind no such key: they bind their entity and, of most kinds, its node."""
+    for document in fingerprints:
+        kind = document.data["group_by"]
+        if key != kind and not (key == "node" and kind in ("cpu", "gpu", "nic", "disk", "cgroup")):
+            return document
+    return None
+
+
+def _expiry(document: Document, now_s: float) -> Iterator[Problem]:
+    expires = document.data["expires"]
+    try:
+        left_days = (day_s(expires) + _DAY_S - now_s) / _DAY_S
+    except ValueError:
+        yield finding("K005", document, ("expires",), f"there is no day {expires}")
+        return
+    if left_days <= 0:
+        yield finding("K404", document, ("expires",), f"the filter expired on {expires}", "remove it, or renew it")
+    elif left_days <= _NOTICE_DAYS:
+        yield finding("K404", document, ("expires",), f"the filter expires on {expires}", "remove it, or renew it")
+
+
+def _tested(shelf: Shelf, name: str, document: Document) -> Iterator[Problem]:
+    tests = shelf.tests.get(name)
+    if tests is None:
+        if f"{name}.test" not in shelf.broken:
+            yield finding("K704", document, ("name",), "no test stands beside it", f"write {name}.test.yml")
+        return
+    expected = {case["expect"] for case in tests.data["cases"]}
+    if missing := {"match", "no_match"} - expected:
+        what = f"no case expects {' or '.join(sorted(missing))}"
+        yield finding("K704", tests, ("cases",), what, on_key=True)

@@ -1,0 +1,104 @@
+"""What sampling costs on this machine: ``python -m unveil.benchmarks.sampling --seconds 20``.
+
+Samples the live host at its real pace. A tight loop would flatter: caches stay warm, and the same work then costs less
+than half. The cost of waking up ten times a second is measured alone, before, and told apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import resource
+import time
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from unveil.host.root import HostRoot
+from unveil.host.sampler import Sampler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_INTERVAL_NS = 100_000_000
+
+
+def _cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _pace(seconds: float, work: Callable[[int, int], None]) -> float:
+    """Call *work* with the number and the time of each tick; return CPU time used as a share of one core."""
+    began, cpu = time.monotonic_ns(), _cpu_s()
+    for number in range(int(seconds * 1e9 / _INTERVAL_NS)):
+        wait = began + (number + 1) * _INTERVAL_NS - time.monotonic_ns()
+        if wait > 0:
+            time.sleep(wait / 1e9)
+        work(number, time.monotonic_ns())
+    return (_cpu_s() - cpu) / ((time.monotonic_ns() - began) / 1e9)
+
+
+def _quantiles(costs: Sequence[int]) -> str:
+    ordered = sorted(costs)
+    return f"median {median(ordered) / 1e3:.0f} µs, 95 % {ordered[int(len(ordered) * 0.95)] / 1e3:.0f} µs"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m unveil.benchmarks.sampling", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=20.0, help="how long to sample (default 20)")
+    parser.add_argument("--host-root", default="/", help="another root for procfs and sysfs")
+    options = parser.parse_args(arguments)
+
+    ticks: list[int] = []
+    collects: list[int] = []
+    values = 0
+    channels = 0
+
+    def work(number: int, now_ns: int) -> None:
+        nonlocal values, channels
+        before = time.thread_time_ns()
+        sampler.tick(now_ns)
+        after = time.thread_time_ns()
+        ticks.append(after - before)
+        if number % 10 == 9:
+            blocks = sampler.collect(now_ns)
+            collects.append(time.thread_time_ns() - after)
+            values += sum(block.values.size for block in blocks)
+            channels = max(channels, len({channel for block in blocks for channel in block.layout.channels}))
+
+    sampler = Sampler(HostRoot(options.host_root))
+    gc.collect()
+    gc.freeze()
+    idle = _pace(max(3.0, options.seconds / 4), lambda _number, _now_ns: None)
+    _pace(3.0, work)
+    ticks.clear()
+    collects.clear()
+    values = 0
+    whole = _pace(options.seconds, work)
+
+    own = (sum(ticks) + sum(collects)) / 1e9 / options.seconds
+    print(
+        f"tick and collect {own * 100:.3f} % of a core; process {whole * 100:.3f} %, of which waking {idle * 100:.3f} %"
+    )
+    print(f"tick    {_quantiles(ticks)}")
+    print(f"collect {_quantiles(collects)} (once a second)")
+    print(f"{channels} channels, {values / options.seconds:.0f} values a second, {_resident_mb():.1f} MB resident")
+    print(f"\n{'source':14} {'every':>6} {'files':>5} {'channels':>8} {'read µs':>8} {'parse µs':>8}  state")
+    for each in sampler.health():
+        print(
+            f"{each.name:14} {each.period_s:>4g} s {each.files:>5} {each.channels:>8} {each.read_us:>8.1f} "
+            f"{each.parse_us:>8.1f}  {each.state} {each.reason}"
+        )
+    sampler.close()
+    return 0
+
+
+def _resident_mb() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,153 @@
+"""ActiveSource: a source at work in one sampler: its open files, what they cost, how it is doing."""
+
+from __future__ import annotations
+
+from collections import deque
+from statistics import median
+from typing import TYPE_CHECKING
+
+from unveil.errors import SourceAbsentError
+from unveil.host.facts.sheet import why
+from unveil.host.kept_file import ABSENT, UNSUPPORTED, KeptFile
+from unveil.host.source import PACES, SourceHealth, SourceState
+
+if TYPE_CHECKING:
+    from unveil.host.source import Feed, Pace, Source, Surroundings
+
+_REMEMBERED = 9  # readings whose cost is kept
+_ENOUGH = 5  # readings before a cost is believed
+
+
+class ActiveSource:
+    """One source of one sampler.
+
+    Attributes:
+        pace: how often it is read now; the source's own pace or a slower one.
+        files: its files, open or not.
+        spent_ns: CPU time of the reading under way; ``settle`` closes the account.
+        learnt_ns: CPU time of parsing texts that looked different, since ``judge``.
+        parse_ns: its share of parsing one row.
+    """
+
+    def __init__(self, source: Source, surroundings: Surroundings) -> None:
+        self.source = source
+        self.pace: Pace = source.pace
+        self.files: list[KeptFile] = []
+        self.spent_ns = 0
+        self.learnt_ns = 0
+        self.parse_ns = 0.0
+        self._surroundings = surroundings
+        self._costs: deque[int] = deque(maxlen=_REMEMBERED)
+        self._absent = ""  # why there is nothing to open
+        self._failed = ""  # why looking for it failed
+        self._slowed = ""  # why it is read less often, or not at all
+        self._stopped = False
+
+    def look(self, room: int) -> bool:
+        """Look for files that came or went; open and learn new ones. True when there are other files than before.
+
+        Args:
+            room: files that may be open.
+        """
+        if self._stopped:
+            return False
+        feeds = self._feeds()
+        known = {(file.feed.path, file.feed.identity): file for file in self.files}
+        wanted = {(feed.path, feed.identity): feed for feed in feeds[:room]}
+        if len(feeds) > room:
+            self._failed = f"{len(feeds) - room} of {len(feeds)} files left out: too many are open"
+        if known.keys() == wanted.keys():
+            return False
+        for key, file in known.items():
+            if key not in wanted:
+                file.close()
+        self.files = [known.get(key) or self._opened(feed) for key, feed in wanted.items()]
+        return True
+
+    def reopen(self) -> None:
+        """Open again what had to be closed."""
+        for file in self.files:
+            if file.retried:
+                file.open()
+
+    def settle(self) -> None:
+        """Keep what the last reading of all files cost."""
+        self._costs.append(self.spent_ns)
+        self.spent_ns = 0
+
+    def judge(self, budget_ns: int, learning_ns: int) -> bool:
+        """Slow down when reading or learning is too dear. True when the pace changed (or the source stopped).
+
+        Args:
+            budget_ns: most CPU time one reading of all files may take (median).
+            learning_ns: most CPU time for texts that look different since the last time this was asked.
+        """
+        learnt, self.learnt_ns = self.learnt_ns, 0
+        cost = median(self._costs) if len(self._costs) >= _ENOUGH else 0.0
+        if self._stopped or (cost <= budget_ns and learnt <= learning_ns):
+            return False
+        slower = PACES.index(self.pace) + 1
+        why_slowed = f"reading takes {cost / 1e6:.1f} ms" if cost > budget_ns else "its layout changes all the time"
+        self._costs.clear()
+        if slower < len(PACES):
+            self.pace = PACES[slower]
+            self._slowed = f"read every {self.pace.period_s:g} s only: {why_slowed}"
+        elif cost > 10 * budget_ns:
+            self._stopped = True
+            self._slowed = f"not read any more: {why_slowed}"
+            self.close()
+            self.files = []
+        else:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Close all files."""
+        for file in self.files:
+            file.close()
+
+    def health(self) -> SourceHealth:
+        """Return how it is doing."""
+        state, reason = self._state()
+        return SourceHealth(
+            name=self.source.name,
+            tier=self.pace.tier,
+            period_s=self.pace.period_s,
+            files=sum(file.is_open for file in self.files),
+            channels=sum(len(file.shape.readings) for file in self.files if file.is_open),
+            read_us=median(self._costs) / 1e3 if self._costs else 0.0,
+            parse_us=self.parse_ns / 1e3,
+            state=state,
+            reason=reason,
+        )
+
+    def _state(self) -> tuple[SourceState, str]:
+        if self._stopped:
+            return SourceState.FAILED, self._slowed
+        if not self.files:
+            return (SourceState.FAILED, self._failed) if self._failed else (SourceState.ABSENT, self._absent)
+        wrong = {file.feed.path: file.reason or file.shape.problem for file in self.files if not file.is_open}
+        empty = {file.feed.path: file.shape.problem for file in self.files if file.is_open and file.shape.problem}
+        first = next(iter(wrong.values()), "") or next((f"/{path}: {what}" for path, what in empty.items()), "")
+        if len(wrong) + len(empty) == len(self.files):
+            harmless = not empty and all(file.error in ABSENT | UNSUPPORTED for file in self.files)
+            return SourceState.ABSENT if harmless else SourceState.FAILED, first
+        partly = f"{len(wrong)} of {len(self.files)} files: {first}" if wrong else ""
+        return SourceState.OK, "; ".join(filter(None, (self._slowed, self._failed, partly)))
+
+    def _feeds(self) -> tuple[Feed, ...]:
+        self._absent = self._failed = ""
+        try:
+            return self.source.feeds(self._surroundings)
+        except SourceAbsentError as error:
+            self._absent = error.what
+        except OSError as error:
+            self._failed = why(error, error.filename or self.source.name)
+        return ()
+
+    def _opened(self, feed: Feed) -> KeptFile:
+        file = KeptFile(self._surroundings.root, feed)
+        text = file.read()
+        if text is not None:
+            file.learn(text)
+        return file

@@ -1,0 +1,92 @@
+"""Batch: the texts of one pace, several ticks at once, into one matrix of values.
+
+All texts are joined and every number is taken out of them in one numpy call, behind one guard; see
+``parsers/shape.py`` for what the guard holds and ``parsers/text.py`` for what the numbers mean.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unveil.host.parsers.shape import NO_NUMBER, numbers_of, skeleton_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from unveil.host.parsers.shape import Shape
+    from unveil.records.metric import Channel
+
+_SEPARATOR = b"\x1e"  # between texts: no kernel file holds one, and it stays in the skeleton
+
+
+class Batch:
+    """Where the channels stand in the numbers of consecutive texts.
+
+    Attributes:
+        channels: the columns, in the order of the texts.
+        columns: first and last (not included) column of each text.
+    """
+
+    def __init__(self, shapes: Sequence[Shape]) -> None:
+        channels: list[Channel] = []
+        columns: list[tuple[int, int]] = []
+        take: list[int] = []
+        starts: list[int] = []
+        scales: list[float] = []
+        pins = []
+        offset = 0
+        for shape in shapes:
+            first = len(channels)
+            for reading in shape.readings:
+                channels.append(reading.channel)
+                starts.append(len(take))
+                scales.append(reading.scale)
+                take.extend(offset + number for number in reading.numbers)
+            columns.append((first, len(channels)))
+            pins.append(shape.pins + offset)
+            offset += shape.count
+        self.channels = tuple(channels)
+        self.columns = tuple(columns)
+        self._skeleton = _SEPARATOR.join([shape.skeleton for shape in shapes])
+        self._count = offset
+        self._pins = np.concatenate(pins) if pins else np.empty(0, np.intp)
+        self._pinned = np.concatenate([shape.pinned for shape in shapes]) if pins else np.empty(0, np.int64)
+        self._take = np.array(take, np.intp)
+        self._starts = np.array(starts, np.intp) if len(take) > len(starts) else None  # nothing to sum
+        self._scales = np.array(scales)
+
+    @property
+    def count(self) -> int:
+        """Return how many numbers one row of texts holds."""
+        return self._count
+
+    def decode(self, rows: Sequence[Sequence[bytes]]) -> NDArray[np.float64] | None:
+        """Return the values of each row of texts, or None when some text does not fit its shape.
+
+        Args:
+            rows: for each tick the texts, in the order of the shapes.
+
+        Returns:
+            Shape (rows, channels). NaN for a number beyond ``NO_NUMBER`` and for a sum with one.
+        """
+        text = _SEPARATOR.join([_SEPARATOR.join(row) for row in rows])
+        if skeleton_of(text) != _SEPARATOR.join([self._skeleton] * len(rows)):
+            return None
+        numbers = numbers_of(text)
+        if numbers.size != self._count * len(rows):
+            return None
+        matrix = numbers.reshape(len(rows), self._count)
+        if self._pins.size and not (matrix[:, self._pins] == self._pinned).all():
+            return None
+        taken = matrix[:, self._take]
+        values = taken.astype(np.float64)
+        if taken.size and taken.max() >= NO_NUMBER:
+            values[taken >= NO_NUMBER] = np.nan
+        if self._starts is not None:
+            values = np.add.reduceat(values, self._starts, axis=1)
+        values *= self._scales
+        return values

@@ -1,0 +1,62 @@
+"""The sources that are sampled and the metrics they give. A new source is one file in ``sources/`` and a line here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from unveil.host.sources import (
+    cgroup_cpu,
+    cgroup_memory,
+    diskstats,
+    gpu,
+    interrupts,
+    meminfo,
+    net_dev,
+    net_snmp,
+    node,
+    pressure,
+    softirqs,
+    stat,
+    vmstat,
+    watcher,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from unveil.host.source import Source
+    from unveil.records.metric import Metric
+
+SOURCES: tuple[Source, ...] = (
+    stat.SOURCE,
+    pressure.SOURCE,
+    softirqs.SOURCE,
+    net_dev.SOURCE,
+    vmstat.SOURCE,
+    meminfo.SOURCE,
+    net_snmp.SOURCE,
+    diskstats.SOURCE,
+    interrupts.SOURCE,
+    node.NUMASTAT,
+    cgroup_cpu.SOURCE,
+    cgroup_memory.SOURCE,
+    node.MEMINFO,
+)
+
+
+def _catalogued(metrics: Iterable[Metric]) -> dict[str, Metric]:
+    """Return metrics by name; one that several sources give (for the host, for each node) names them and all labels."""
+    by_name: dict[str, Metric] = {}
+    for metric in metrics:
+        known = by_name.setdefault(metric.name, metric)
+        if known is not metric:
+            labels = tuple(dict.fromkeys((*known.labels, *metric.labels)))
+            by_name[metric.name] = replace(known, labels=labels, source=f"{known.source}, {metric.source}")
+    return by_name
+
+
+METRICS: dict[str, Metric] = _catalogued(
+    (*(metric for source in SOURCES for metric in source.metrics), *watcher.METRICS, *gpu.METRICS)
+)
+"""Every metric by name. Labels are those that some of its channels have; a channel without one is the host's total."""

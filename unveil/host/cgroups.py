@@ -1,0 +1,173 @@
+"""Which cgroups are followed: found again every two seconds, so the walk must be cheap.
+
+A directory is listed only when its status changed (the kernel counts the children in the link count), else it costs
+one ``stat``. What is inside a container, a virtual machine or a job is its own affair and not looked at.
+
+Source: fs/kernfs/inode.c for the link count; Documentation/admin-guide/cgroup-v2.rst.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from unveil.host.facts.cgroup_mounts import find_cgroup_mounts
+from unveil.host.facts.cgroup_names import identify
+from unveil.host.facts.cgroup_walk import MAX_CGROUPS, cgroup_key
+
+if TYPE_CHECKING:
+    from unveil.host.facts.cgroup_mounts import Hierarchy
+    from unveil.host.root import HostRoot
+
+DEEPEST = 6
+"""user.slice / user / session / slice / scope of a rootless container is the deepest that is common."""
+MOST_WALKED = 512
+"""Cgroups of one tree that are looked at in one walk."""
+
+_YOUNG_NS = 30_000_000_000
+_WEIGHED_AT_A_TIME = 16
+_USE_FILES = ("memory.current", "memory.usage_in_bytes", "cpuacct.usage")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cgroup:
+    """One cgroup.
+
+    Attributes:
+        key: its path below the hierarchy, as text that can be stored anywhere: ``/kubepods/pod1``.
+        path: the same path as it stands on disk.
+        inode: tells it from an earlier one of the same path.
+    """
+
+    key: str
+    path: str
+    inode: int
+
+
+@dataclass(slots=True)
+class _Node:
+    status: tuple[int, int, int]
+    children: tuple[str, ...]
+    first_ns: int
+    use: float = 0.0
+    weighed_ns: int = 0
+
+
+@dataclass(slots=True)
+class CgroupTree:
+    """The cgroups below one mount.
+
+    Attributes:
+        chosen: those that are followed, by path; the root is left out, as it is the host.
+    """
+
+    root: HostRoot
+    mount: str
+    chosen: tuple[Cgroup, ...] = ()
+    _nodes: dict[str, _Node] = field(default_factory=dict)
+
+    def walk(self, now_ns: int) -> None:
+        """Look for new and vanished cgroups and choose which ones to follow."""
+        before, self._nodes = self._nodes, {}
+        self._visit("", before, now_ns)
+        paths = [path for path in self._nodes if path]
+        if len(paths) > MAX_CGROUPS:
+            paths = self._weightiest(now_ns)
+        self.chosen = tuple(
+            Cgroup(key=cgroup_key(path), path=path, inode=self._nodes[path].status[0]) for path in sorted(paths)
+        )
+
+    def _visit(self, path: str, before: dict[str, _Node], now_ns: int) -> bool:
+        """Take in a cgroup and those below it; False when it is gone."""
+        if len(self._nodes) >= MOST_WALKED:
+            return True
+        known = before.get(path)
+        try:
+            seen = self.root.stat(self.mount + path)
+            status = (seen.st_ino, seen.st_nlink, seen.st_mtime_ns)
+            listed = known is None or known.status != status
+            children = self._list(path) if known is None or listed else known.children
+        except OSError:
+            return False
+        if known is None or known.status[0] != status[0]:
+            known = _Node(status, children, now_ns)
+        known.status, known.children = status, children
+        self._nodes[path] = known
+        gone = [child for child in children if not self._visit(f"{path}/{child}", before, now_ns)]
+        if gone and not listed:  # one went and another came: as many children as before, but others
+            try:
+                known.children = self._list(path)
+            except OSError:
+                return True
+            for child in set(known.children).difference(children):
+                self._visit(f"{path}/{child}", before, now_ns)
+        return True
+
+    def _list(self, path: str) -> tuple[str, ...]:
+        if path.count("/") >= DEEPEST or (path and identify(cgroup_key(path)).is_unit):
+            return ()
+        return self.root.directories(self.mount + path)
+
+    def _weightiest(self, now_ns: int) -> list[str]:
+        """Return the leaves that matter most, with their parents, as many as may be followed.
+
+        New ones come first, as they may become anything; then containers, virtual machines and jobs, then those that
+        use most. One that is followed already is weighed a quarter heavier, so that two of a size do not take turns.
+        """
+        leaves = [(path, node) for path, node in self._nodes.items() if path and not node.children]
+        for path, node in sorted(leaves, key=lambda leaf: leaf[1].weighed_ns)[:_WEIGHED_AT_A_TIME]:
+            node.use, node.weighed_ns = self._use(path), now_ns
+        following = {cgroup.path for cgroup in self.chosen}
+
+        def weight(leaf: tuple[str, _Node]) -> tuple[int, int, float]:
+            path, node = leaf
+            if now_ns - node.first_ns < _YOUNG_NS:
+                return 1, node.first_ns, 0.0
+            return 0, -identify(cgroup_key(path)).rank, node.use * (1.25 if path in following else 1.0)
+
+        picked: dict[str, None] = {}
+        for path, _ in sorted(leaves, key=weight, reverse=True):
+            parts = path.split("/")
+            lineage = ("/".join(parts[:end]) for end in range(2, len(parts) + 1))
+            missing = [each for each in lineage if each not in picked]
+            if len(picked) + len(missing) <= MAX_CGROUPS:
+                picked.update(dict.fromkeys(missing))
+        return list(picked)
+
+    def _use(self, path: str) -> float:
+        for name in _USE_FILES:
+            try:
+                return float(self.root.read(f"{self.mount}{path}/{name}"))
+            except (OSError, ValueError):
+                continue
+        return 0.0
+
+
+class CgroupTrees:
+    """The trees of a host, one for each mount, walked together.
+
+    Attributes:
+        cpu: where ``cpu.stat`` is, None where the host has none; likewise *accounting* (``cpuacct.usage``, version 1
+            only) and *memory*. Each is looked up by itself: hosts mix versions.
+    """
+
+    def __init__(self, root: HostRoot) -> None:
+        mounts = find_cgroup_mounts(root)
+        self.cpu = mounts.by_controller.get("cpu") or mounts.unified  # CPU time is told even without the controller
+        self.accounting = mounts.by_controller.get("cpuacct")
+        self.memory = mounts.by_controller.get("memory")
+        used = [hierarchy for hierarchy in (self.cpu, self.accounting, self.memory) if hierarchy is not None]
+        self._trees = {hierarchy.mount: CgroupTree(root, hierarchy.mount) for hierarchy in used}
+
+    def walk(self, now_ns: int) -> None:
+        """Walk every tree."""
+        for tree in self._trees.values():
+            tree.walk(now_ns)
+
+    def followed(self, hierarchy: Hierarchy) -> tuple[Cgroup, ...]:
+        """Return the cgroups of one of the hierarchies that are followed."""
+        return self._trees[hierarchy.mount].chosen
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the keys of all cgroups that are followed, sorted."""
+        return tuple(sorted({cgroup.key for tree in self._trees.values() for cgroup in tree.chosen}))

@@ -1,0 +1,113 @@
+"""KeptFile: a kernel file that stays open and is read again and again.
+
+Opening, looking up and closing costs 10 to 20 µs of each reading. A file that cannot be read is closed, with the
+reason, and opened again later; one that the kernel or the driver does not support is left alone for good.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING
+
+from unveil.host.facts.sheet import why
+from unveil.host.parsers.shape import NOTHING, learn
+
+if TYPE_CHECKING:
+    from unveil.host.parsers.shape import Shape
+    from unveil.host.root import HostRoot
+    from unveil.host.source import Feed
+
+ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENXIO, errno.ESRCH})
+UNSUPPORTED = frozenset({errno.EINVAL, errno.EOPNOTSUPP, errno.ENODATA, errno.EISDIR})
+
+_LEAST = 4096
+_MOST = 1 << 26  # more is no kernel table
+
+_pread = os.pread
+
+
+class KeptFile:
+    """One feed, open.
+
+    Attributes:
+        shape: what its texts look like, as far as is known.
+        error: number of the error that closed it, 0 while it is open.
+        reason: the same in words.
+    """
+
+    __slots__ = ("_cut", "_descriptor", "_pieces", "_root", "_size", "error", "feed", "reason", "shape")
+
+    def __init__(self, root: HostRoot, feed: Feed) -> None:
+        self.feed = feed
+        self.shape: Shape = NOTHING
+        self.error = 0
+        self.reason = ""
+        self._root = root
+        self._descriptor = -1
+        self._size = _LEAST
+        self._cut = feed.cut
+        self._pieces = not feed.whole
+        self.open()
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether it can be read."""
+        return self._descriptor >= 0
+
+    @property
+    def retried(self) -> bool:
+        """Tell whether it is worth to open it again."""
+        return not self.is_open and self.error not in UNSUPPORTED
+
+    def open(self) -> None:
+        """Open it, or keep the reason why not."""
+        try:
+            self._descriptor = self._root.open(self.feed.path)
+        except OSError as error:
+            self._give_up(error)
+        except ValueError:  # a NUL in a name
+            self._give_up(OSError(errno.EINVAL, ""))
+        else:
+            self.error, self.reason = 0, ""
+
+    def close(self) -> None:
+        """Close it. It may be opened again."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def read(self) -> bytes | None:
+        """Return its text now, None where it cannot be read."""
+        if self._descriptor < 0:
+            return None
+        try:
+            text = _pread(self._descriptor, self._size, 0)
+            if self._pieces or len(text) == self._size:
+                text = self._rest(text)
+        except OSError as error:
+            self._give_up(error)
+            return None
+        return text if self._cut is None else self._cut(text)
+
+    def learn(self, text: bytes) -> Shape:
+        """Take the shape of a text and return it."""
+        self.shape = learn(text, self.feed.parser)
+        return self.shape
+
+    def _rest(self, text: bytes) -> bytes:
+        """Read on until nothing comes: the kernel may answer in pieces of a page."""
+        parts, length = [text], len(text)
+        while part := _pread(self._descriptor, self._size, length):
+            parts.append(part)
+            length += len(part)
+            if length > _MOST:
+                raise OSError(errno.EFBIG, "grows without end")
+        if length >= self._size:
+            self._size = length + length // 4 + _LEAST
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _give_up(self, error: OSError) -> None:
+        self.close()
+        self.error = error.errno or errno.EIO
+        self.reason = why(error, self.feed.path)

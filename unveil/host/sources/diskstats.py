@@ -1,0 +1,79 @@
+"""Requests, bytes and time of each disk: ``/proc/diskstats``, whole disks by ``/sys/block``."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from unveil.host.parsers.diskstats import parse_diskstats
+from unveil.host.source import MEDIUM, Feed, Source, Surroundings
+from unveil.records.metric import Kind, Metric
+from unveil.records.subsystem import Subsystem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from unveil.host.parsers.text import Reading, Text
+    from unveil.host.root import HostRoot
+
+_NO_DISK = re.compile(r"(loop|ram|zram|fd|sr)\d+")
+_PARTITION = re.compile(r"((sd|vd|xvd|hd)[a-z]+\d+|(nvme\d+n|mmcblk|nbd)\d+p\d+)")
+
+_METRICS = {
+    "reads": ("1", "reads"),
+    "read_bytes": ("bytes", "bytes read"),
+    "read_time": ("s", "time of all reads together"),
+    "writes": ("1", "writes"),
+    "write_bytes": ("bytes", "bytes written"),
+    "write_time": ("s", "time of all writes together"),
+    "io_time": ("s", "time with at least one request under way"),
+    "in_flight": ("1", "requests under way"),
+}
+
+METRICS = tuple(
+    Metric(
+        name=f"storage.{name}",
+        subsystem=Subsystem.STORAGE,
+        unit=unit,
+        kind=Kind.GAUGE if name == "in_flight" else Kind.COUNTER,
+        labels=("disk",),
+        source="/proc/diskstats",
+        meaning=meaning,
+    )
+    for name, (unit, meaning) in _METRICS.items()
+)
+
+
+def whole_disks(root: HostRoot) -> Callable[[str], bool]:
+    """Return what tells whether a name is that of a disk of its own.
+
+    Disks made of others (device mapper, software RAID) are left out: their requests are counted at the disks below.
+    Where ``/sys/block`` is not there (some captured trees), names that look like partitions are left out.
+    """
+    try:
+        blocks = frozenset(root.list("sys/block"))
+    except OSError:
+        return lambda name: not _NO_DISK.fullmatch(name) and not _PARTITION.fullmatch(name)
+
+    def wanted(name: str) -> bool:
+        entry = name.replace("/", "!")
+        if entry not in blocks or _NO_DISK.fullmatch(name):
+            return False
+        try:
+            return not root.list(f"sys/block/{entry}/slaves")
+        except OSError:
+            return True
+
+    return wanted
+
+
+def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
+    root = surroundings.root
+
+    def parse(text: Text) -> Iterator[Reading]:
+        return parse_diskstats(text, whole_disks(root))
+
+    return (Feed(path="proc/diskstats", parser=parse, whole=False),)
+
+
+SOURCE = Source(name="diskstats", pace=MEDIUM, metrics=METRICS, feeds=_feeds)

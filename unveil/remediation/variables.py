@@ -148,7 +148,7 @@ def _number(value: FactValue, *, whole: bool) -> float | None:
         return None
     if whole:
         return int(value) if float(value).is_integer() else None
-    return value
+    return int(value) if float(value).is_integer() else value  # 700, not 700.0: it becomes text in a setting
 
 
 def _text(variable: Variable, text: str, error: type[UnveilError]) -> str:

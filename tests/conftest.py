@@ -23,7 +23,7 @@ class NvmlState:
 
     def set(self, **values: object) -> None:
         """Set keys of the host: ``set(gpus=2, order="1,0")``."""
-        self.update({key: value for key, value in values.items()})
+        self.update(values)
 
     def set_gpu(self, number: int | None = None, **values: object) -> None:
         """Set keys of one GPU (by its number, not its index), or of all: ``set_gpu(0, util=97)``."""

@@ -19,6 +19,7 @@
  *   memory_total memory_used        bytes
  *   power_demand                    mW that the workload would draw without a limit
  *   power_limit power_default power_min power_max      mW
+ *   power_cap_firm                  mW that no limit we set goes beyond, whatever the driver answers to the setter
  *   sm_clock_max memory_clock       MHz
  *   temperature reasons pcie_tx pcie_rx pcie_gen pcie_width ecc_corrected mig     as in nvml.h
  *   processes=4242:1073741824,...   PID and bytes of each compute process
@@ -261,7 +262,10 @@ static Return copy(const char *text, char *target, unsigned size)
 
 static double demand(const Gpu *gpu) { return gpu_number(gpu, "power_demand", 90000); }
 static double default_limit(const Gpu *gpu) { return gpu_number(gpu, "power_default", 700000); }
-static double limit(const Gpu *gpu) { return gpu_number(gpu, "power_limit", default_limit(gpu)); }
+static double limit(const Gpu *gpu)
+{
+    return fmin(gpu_number(gpu, "power_limit", default_limit(gpu)), gpu_number(gpu, "power_cap_firm", INFINITY));
+}
 static double power(const Gpu *gpu) { return fmin(demand(gpu), limit(gpu)); }
 
 static double sm_clock(const Gpu *gpu)

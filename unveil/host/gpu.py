@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 import os
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +26,7 @@ from unveil.host.gpu_frames import (
     LostFrame,
     SampleFrame,
 )
+from unveil.host.gpu_health import GpuCondition, GpuHealth
 from unveil.host.gpu_process import GpuProcess
 from unveil.host.sources.gpu import METRICS
 from unveil.records.metric import Channel, Kind
@@ -46,38 +46,6 @@ _COUNTERS = tuple(_POSITION[metric.name] for metric in METRICS if metric.kind is
 _LATENCY = _POSITION["gpu.nvml_latency"]
 _AGE = _POSITION["gpu.value_age"]
 _NAN = float("nan")
-
-
-class GpuCondition(StrEnum):
-    """How the reading of GPUs stands."""
-
-    ABSENT = "absent"  # a host without NVIDIA GPUs: normal
-    STARTING = "starting"  # nothing heard yet
-    READING = "reading"
-    STALE = "stale"  # the child runs and is late: most likely inside a driver call
-    FAILED = "failed"  # the child ended; the next one is started after a pause
-    RELEASED = "released"  # all handles given back on request
-    RELEASING = "releasing"  # … asked for, and a child is still inside a driver call
-    CLOSED = "closed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuHealth:
-    """The condition and its reason.
-
-    Attributes:
-        gpus: UUIDs that are read.
-        lost: UUID → what the driver said when it lost that GPU.
-        starts: how many children were started so far.
-        age_s: time since the last complete reading, None before the first.
-    """
-
-    condition: GpuCondition
-    reason: str
-    gpus: tuple[str, ...]
-    lost: Mapping[str, str]
-    starts: int
-    age_s: float | None
 
 
 @dataclass(slots=True)
@@ -206,6 +174,8 @@ class GpuReader:
             lost=dict(self._lost),
             starts=self._process.starts,
             age_s=None if self._cycle_ns is None else max(0, self._now_ns - self._cycle_ns) / 1e9,
+            channels=len(self._layout.channels),
+            period_s=self._interval_ns / 1e9,
         )
 
     def release(self) -> None:

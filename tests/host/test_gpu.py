@@ -13,8 +13,10 @@ import pytest
 
 from unveil.host import gpu_process
 from unveil.host.driver_process import reap
-from unveil.host.gpu import GpuCondition, GpuReader
+from unveil.host.gpu import GpuReader
+from unveil.host.gpu_health import GpuCondition
 from unveil.host.root import HostRoot
+from unveil.host.source import SourceState
 from unveil.records.entity import Entity, EntityKind
 from unveil.records.metric import Channel
 
@@ -77,7 +79,8 @@ def watch_of(nvml, tmp_path: Path) -> Iterator[Callable[..., Watch]]:
     yield make
     for key in [line.partition("=")[0] for line in nvml.state.path.read_text().splitlines() if ".delay." in line]:
         nvml.state.update({key: None})
-    assert all([reader.close(10.0) for reader in readers])
+    ended = [reader.close(10.0) for reader in readers]
+    assert all(ended)
 
 
 def test_all_gpus_are_read_by_their_uuid(nvml, watch_of) -> None:
@@ -206,6 +209,8 @@ def test_a_lost_gpu_is_gone_and_the_others_continue(nvml, watch_of) -> None:
     health = watch.reader.health()
     assert health.condition is GpuCondition.READING
     assert health.lost == {nvml.uuid(0): "GPU is lost"}
+    assert health.as_source().state is SourceState.OK
+    assert "GPU is lost" in health.as_source().reason
     assert health.gpus == (nvml.uuid(1),)
     assert {fact.entity.key for fact in watch.reader.facts()} == {nvml.uuid(1)}
 

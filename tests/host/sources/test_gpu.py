@@ -1,0 +1,158 @@
+"""The NVML source in this process: the genuine nvidia-ml-py, and the stand-in for the driver's library."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unveil.errors import SourceFailedError
+from unveil.host.sources.gpu import METRICS, GpuSource, open_nvml
+from unveil.host.sources.gpu_queries import QUERIES, pci_address
+from unveil.records.metric import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def source(nvml, monkeypatch: pytest.MonkeyPatch) -> Iterator[GpuSource]:
+    monkeypatch.setenv("UNVEIL_NVML_STATE", str(nvml.state.path))
+    opened = GpuSource(open_nvml(nvml.env))
+    opened.discover()
+    yield opened
+    opened.close()
+
+
+def test_the_catalogue_and_the_queries_name_the_same_metrics() -> None:
+    asked = [name for query in QUERIES for name in query.metrics]
+    assert len(asked) == len(set(asked))
+    assert {metric.name for metric in METRICS} == {*asked, "gpu.nvml_latency", "gpu.value_age"}
+    assert {metric.name for metric in METRICS if metric.kind is Kind.COUNTER} == {"gpu.energy", "gpu.ecc_corrected"}
+    assert all(metric.labels == ("gpu",) for metric in METRICS)
+
+
+@pytest.mark.gcc
+@pytest.mark.parametrize(
+    ("bits", "named"),
+    [
+        (0x0, set()),
+        (0x1, set()),  # idle
+        (0x4, {"power"}),
+        (0x20, {"thermal"}),
+        (0x40 | 0x8, {"thermal", "hw_slowdown"}),
+        (0x80, {"hw_slowdown"}),
+        (0x2, {"other"}),
+        (0x400, {"other"}),
+        (0x4 | 0x10, {"power", "other"}),
+    ],
+)
+def test_reasons_for_low_clocks_are_told_apart(nvml, source: GpuSource, bits: int, named: set[str]) -> None:
+    nvml.state.set_gpu(util=50, reasons=bits)
+    values = source.read(nvml.uuid(), slow=False).values
+    assert {name for name in ("power", "thermal", "hw_slowdown", "other") if values[f"gpu.throttle_{name}"]} == named
+
+
+@pytest.mark.gcc
+def test_old_drivers_are_asked_by_the_old_names(nvml, source: GpuSource) -> None:
+    nvml.state.set_gpu(memory_used=1e9, reasons=4)
+    nvml.state.update(
+        {"gpu.error.nvmlDeviceGetMemoryInfo_v2": 13, "gpu.error.nvmlDeviceGetCurrentClocksEventReasons": 13}
+    )
+    values = source.read(nvml.uuid(), slow=False).values
+    assert values["gpu.memory_used"] == 1e9 + 308 * 1024 * 1024  # all that such a driver can tell
+    assert values["gpu.throttle_power"] == 1.0
+
+
+@pytest.mark.gcc
+def test_a_value_that_makes_no_sense_is_absent(nvml, source: GpuSource) -> None:
+    nvml.state.set_gpu(util=4294967295, temperature=5000, memory_util=3)
+    reading = source.read(nvml.uuid(), slow=True)
+    assert "gpu.util" not in reading.values
+    assert "gpu.temperature" not in reading.values
+    assert reading.values["gpu.memory_util"] == 0.03
+    assert set(reading.reasons) == {"gpu.util", "gpu.temperature"}
+
+
+@pytest.mark.gcc
+def test_what_is_not_supported_is_not_asked_again_every_second(nvml, source: GpuSource) -> None:
+    nvml.state.update({"gpu.error.nvmlDeviceGetPowerUsage": 3})
+    assert source.read(nvml.uuid(), slow=False).reasons == {"gpu.power": "Not Supported"}
+    nvml.state.update({"gpu.error.nvmlDeviceGetPowerUsage": None})
+    assert source.read(nvml.uuid(), slow=False).reasons == {"gpu.power": "Not Supported"}
+    assert "gpu.power" in source.read(nvml.uuid(), slow=True).values
+
+
+@pytest.mark.gcc
+def test_a_passing_error_costs_one_value_once(nvml, source: GpuSource) -> None:
+    nvml.state.update({"gpu.error.nvmlDeviceGetPowerUsage": 999})
+    reading = source.read(nvml.uuid(), slow=False)
+    assert "gpu.power" not in reading.values
+    assert "gpu.util" in reading.values
+    nvml.state.update({"gpu.error.nvmlDeviceGetPowerUsage": None})
+    assert "gpu.power" in source.read(nvml.uuid(), slow=False).values
+
+
+@pytest.mark.gcc
+def test_slow_values_are_repeated_until_they_are_read_again(nvml, source: GpuSource) -> None:
+    nvml.state.set_gpu(pcie_rx=7)
+    assert source.read(nvml.uuid(), slow=True).values["gpu.pcie_rx"] == 7000.0
+    nvml.state.set_gpu(pcie_rx=8)
+    assert source.read(nvml.uuid(), slow=False).values["gpu.pcie_rx"] == 7000.0
+    assert source.read(nvml.uuid(), slow=True).values["gpu.pcie_rx"] == 8000.0
+
+
+@pytest.mark.gcc
+def test_measuring_pcie_is_no_latency_of_the_driver(nvml, source: GpuSource) -> None:
+    nvml.state.update({"gpu.delay.nvmlDeviceGetPcieThroughput": 0.05})
+    assert source.read(nvml.uuid(), slow=True).latency_s < 0.05
+    nvml.state.update({"gpu.delay.nvmlDeviceGetTemperature": 0.05})
+    assert source.read(nvml.uuid(), slow=False).latency_s >= 0.05
+
+
+@pytest.mark.gcc
+def test_a_lost_gpu_is_told_and_forgotten(nvml, source: GpuSource) -> None:
+    nvml.state.set_gpu(lost=1)
+    assert source.read(nvml.uuid(), slow=False).lost == "GPU is lost"
+    with pytest.raises(KeyError):
+        source.read(nvml.uuid(), slow=False)
+
+
+@pytest.mark.gcc
+@pytest.mark.parametrize("change", [{"driver.loaded": 0}, {"driver.generation": 77}])
+def test_a_driver_that_is_gone_ends_the_reading(nvml, source: GpuSource, change: dict[str, object]) -> None:
+    nvml.state.update(change)
+    with pytest.raises(SourceFailedError, match="driver is gone"):
+        source.read(nvml.uuid(), slow=False)
+    with pytest.raises(SourceFailedError, match="driver is gone"):
+        source.identify(nvml.uuid())
+
+
+@pytest.mark.gcc
+def test_a_driver_without_gpus_is_a_failure_with_the_reason(nvml, source: GpuSource) -> None:
+    nvml.state.set(gpus=0)
+    with pytest.raises(SourceFailedError, match="counts none"):
+        GpuSource(open_nvml(nvml.env)).discover()
+
+
+@pytest.mark.gcc
+def test_identity_says_what_is_absent_and_why(nvml, source: GpuSource) -> None:
+    nvml.state.update({"gpu.error.nvmlDeviceGetPowerManagementLimitConstraints": 3})
+    nvml.state.set_gpu(pci="nonsense", processes="9:1,9:2,12:0")
+    identity = source.identify(nvml.uuid())
+    assert identity.facts["gpu.pids"] == ("9", "12")
+    assert set(identity.reasons) == {"gpu.power_min", "gpu.power_max", "gpu.pci"}
+    assert not set(identity.reasons) & set(identity.facts)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 255), st.integers(0, 31), st.integers(0, 7))
+def test_a_pci_address_is_written_as_sysfs_writes_it(domain: int, bus: int, device: int, function: int) -> None:
+    written = pci_address(f"{domain:08X}:{bus:02X}:{device:02X}.{function}")
+    assert written == f"{domain:04x}:{bus:02x}:{device:02x}.{function}"
+    assert pci_address(written) == written
+
+
+def test_the_pci_address_of_nvml_loses_its_long_domain() -> None:
+    assert pci_address("00000000:19:00.0") == "0000:19:00.0"

@@ -1,0 +1,401 @@
+"""Recordings: samples and facts in a Parquet file, written so that a crash loses the last half minute at most.
+
+The table is that of ``recorded_table``. Encodings were measured on a busy host (500 moving channels, 3 minutes,
+10 Hz): plain doubles with zstd 515 kB, dictionaries 803 kB, byte-stream split 534 kB; whole numbers as INT64 with
+DELTA_BINARY_PACKED bring it to 413 kB. So a column is INT64 (null where absent) when every value of it is a whole
+number that a double holds exactly, and DOUBLE otherwise; each bit of each value survives, NaN included.
+
+A Parquet file without its footer is nothing. So a recording grows as parts, ``NAME.part-0001`` and on, each a whole
+file that appears by rename; ``close`` merges them into NAME and removes them. Parts that a crash left are read as the
+recording they are, and a writer with *resume* goes on after them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unveil.errors import BadInputError, UnreadableError, UnveilError
+from unveil.host.fact_json import decode_facts, encode_facts
+from unveil.host.recorded_table import FIXED, TableReader, TableWriter, Tick
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from unveil.host.recorded_table import ChannelColumn, Row
+    from unveil.records.fact import FactTable
+    from unveil.records.metric import Channel
+    from unveil.records.sample import SampleBlock
+
+_FORMAT = 1
+_KEY = b"unveil.recording"
+_EXACT = 2.0**53  # whole numbers up to this are exact as doubles
+_ROWS_OF_GROUP = 8192  # about ten minutes; footers cost 100 kB a group at 500 channels
+_NAN_BITS = np.float64("nan").view(np.int64)
+
+
+class RecordingWriter:
+    """Writes a recording.
+
+    Args:
+        path: of the finished file.
+        metadata: what a reader should know (host, kernel, command); plain JSON values.
+        channels: which channels to keep; all when None.
+        resume: go on after a recording, finished or not, of the same path.
+        part_s: seconds that a part holds, which is what a crash may cost.
+
+    Raises:
+        BadInputError: the path is there, or parts of it are, and *resume* was not asked for; or its folder is not.
+        UnreadableError: what is there and should be resumed is no recording.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        channels: Callable[[Channel], bool] | None = None,
+        resume: bool = False,
+        part_s: int = 30,
+    ) -> None:
+        self._path = Path(path)
+        self._metadata = dict(metadata or {})
+        self._table = TableWriter(channels)
+        self._part_s = part_s
+        self._ticks = 0
+        self._facts: FactTable | None = None
+        self._facts_json: dict[str, Any] | None = None
+        self._closed = False
+        if not os.access(self._path.parent, os.W_OK | os.X_OK):
+            raise BadInputError(f"the folder {self._path.parent} is not there, or not writable")
+        parts = _parts(self._path)
+        if (self._path.exists() or parts) and not resume:
+            raise BadInputError(
+                f"{self._path if self._path.exists() else parts[0]} is there already",
+                hint="resume it, remove it, or choose another name",
+            )
+        if resume:
+            self._go_on(parts)
+
+    def write(self, blocks: Sequence[SampleBlock], *, wall_s: float) -> None:
+        """Append what came together in one second, with the facts of ``write_facts`` since the last call.
+
+        Raises:
+            UnveilError: the part that fell due cannot be written (disk full).
+        """
+        self._table.add(blocks, self._facts, wall_s)
+        self._facts = None
+        self._ticks += 1
+        if self._ticks >= self._part_s:
+            self.flush()
+
+    def write_facts(self, table: FactTable) -> None:
+        """Record a table of facts, valid from the next ``write`` on. One that says what the last one said is not."""
+        encoded = encode_facts(table)
+        if encoded != self._facts_json:
+            self._facts, self._facts_json = table, encoded
+
+    def flush(self) -> None:
+        """Put what was written so far on disk, as a part of its own.
+
+        Raises:
+            UnveilError: the disk does not take it.
+        """
+        if not len(self._table):
+            return
+        rows, columns = self._table.take()
+        self._ticks = 0
+        parts = _parts(self._path)
+        number = _number(parts[-1]) + 1 if parts else 1
+        part = self._path.with_name(f"{self._path.name}.part-{number:04d}")
+        with _disk(part):
+            _write(part, [_arrow_table(rows, columns)], self._metadata)
+
+    def close(self) -> None:
+        """Merge the parts into the finished file. Safe to call twice.
+
+        Raises:
+            UnveilError: the disk does not take it; the parts stay.
+        """
+        if self._closed:
+            return
+        self.flush()
+        parts = _parts(self._path)
+        with _disk(self._path):
+            if len(parts) == 1:
+                parts[0].replace(self._path)
+            else:
+                _write(self._path, _merged(parts), self._metadata)
+                for part in parts:
+                    part.unlink()
+        self._closed = True
+
+    def _go_on(self, parts: tuple[Path, ...]) -> None:
+        for left in self._path.parent.glob(f"{_escaped(self._path.name)}*.writing"):
+            left.unlink()
+        if self._path.exists():  # finished: its parts, if any, were merged into it. It becomes the first part
+            for part in parts:
+                part.unlink()
+            first = self._path.with_name(f"{self._path.name}.part-0001")
+            self._path.replace(first)
+            parts = (first,)
+        last = {"second": -1, "block": -1, "layout": -1}
+        for part in parts:
+            with _readable(part):
+                file = _open(part)
+                self._metadata = _metadata(file, part) | self._metadata
+                for name, column in zip(last, file.read(columns=list(last)).columns, strict=True):
+                    last[name] = max(last[name], *(column.drop_null().to_pylist() or [-1]))
+        self._table.go_on_after(**last)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """A recording on disk.
+
+    Attributes:
+        metadata: as the writer was given it.
+        files: the finished file, or the parts that a crash left.
+        complete: whether it was finished.
+    """
+
+    path: Path
+    metadata: Mapping[str, Any]
+    files: tuple[Path, ...]
+    complete: bool
+
+    def ticks(self) -> Iterator[Tick]:
+        """Yield second after second, as recorded.
+
+        Raises:
+            UnreadableError: a file is damaged.
+        """
+        reader = TableReader()
+        for path in self.files:
+            with _readable(path):
+                file = _open(path)
+                for group in range(file.num_row_groups):
+                    yield from _ticks(reader, file.read_row_group(group))
+
+    def facts(self) -> Iterator[tuple[float, FactTable]]:
+        """Yield each table of facts with the wall clock from which on it was valid, without reading the samples.
+
+        Raises:
+            UnreadableError: a file is damaged.
+        """
+        for path in self.files:
+            with _readable(path):
+                yield from _facts(_open(path))
+
+
+def read_recording(path: str | os.PathLike[str]) -> Recording:
+    """Open a recording, finished or left by a crash.
+
+    Raises:
+        UnreadableError: it is not there, no recording, or damaged.
+    """
+    where = Path(path)
+    files = (where,) if where.exists() else _parts(where)
+    if not files:
+        raise UnreadableError(f"there is no recording {where}")
+    for file in files:
+        with _readable(file):
+            metadata = _metadata(_open(file), file)
+    return Recording(path=where, metadata=metadata, files=files, complete=files[0] == where)
+
+
+# ---- files --------------------------------------------------------------------------------------------------------
+
+
+def _parts(path: Path) -> tuple[Path, ...]:
+    found = [part for part in path.parent.glob(f"{_escaped(path.name)}.part-*") if _number(part) > 0]
+    return tuple(sorted(found, key=_number))
+
+
+def _number(part: Path) -> int:
+    digits = part.name.rpartition(".part-")[2]
+    return int(digits) if digits.isdecimal() else 0
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn whatever a damaged or foreign file makes go wrong into one error."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
+        why = str(error).partition("\n")[0] or type(error).__name__
+        raise UnreadableError(
+            f"{path} is no recording, or is damaged: {why}", hint="unveil record makes recordings"
+        ) from error
+
+
+@contextmanager
+def _disk(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UnveilError(f"{path} cannot be written: {error}", hint="what was flushed before is safe") from error
+
+
+def _open(path: Path) -> Any:
+    import pyarrow.parquet as pq
+
+    return pq.ParquetFile(path, page_checksum_verification=True)
+
+
+def _metadata(file: Any, path: Path) -> dict[str, Any]:
+    held = (file.metadata.metadata or {}).get(_KEY)
+    if held is None:
+        raise UnreadableError(f"{path} is a Parquet file, but no recording", hint="unveil record makes recordings")
+    value = json.loads(held)
+    if value["format"] != _FORMAT:
+        raise UnreadableError(f"{path} has format {value['format']}, this version reads {_FORMAT}")
+    return dict(value["metadata"])
+
+
+def _write(path: Path, tables: Sequence[Any] | Iterator[Any], metadata: Mapping[str, Any]) -> None:
+    """Write tables of one schema as row groups; the file appears whole and on disk, or not at all."""
+    import pyarrow.parquet as pq
+
+    writing = path.with_name(f"{path.name}.writing")
+    tables = iter(tables)
+    first = next(tables)
+    held = json.dumps({"format": _FORMAT, "metadata": dict(metadata)}, separators=(",", ":"))
+    with writing.open("wb") as sink:
+        with pq.ParquetWriter(sink, first.schema, **_options(first.schema)) as out:
+            out.add_key_value_metadata({_KEY: held.encode()})
+            out.write_table(first)
+            for table in tables:
+                out.write_table(table)
+        sink.flush()
+        os.fsync(sink.fileno())
+    writing.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _options(schema: Any) -> dict[str, Any]:
+    import pyarrow as pa
+
+    whole = [field.name for field in schema if pa.types.is_integer(field.type)]
+    return {
+        "compression": "zstd",
+        "compression_level": 3,
+        "use_dictionary": ["tier"],
+        "column_encoding": dict.fromkeys(whole, "DELTA_BINARY_PACKED"),
+        "write_statistics": False,
+        "write_page_checksum": True,
+        "store_schema": False,
+    }
+
+
+# ---- columns ------------------------------------------------------------------------------------------------------
+
+
+def _arrow_table(rows: Sequence[Row], columns: Mapping[str, ChannelColumn]) -> Any:
+    import pyarrow as pa
+
+    types = (pa.int32(), pa.float64(), pa.string(), pa.int32(), pa.int32(), pa.int64(), pa.string())
+    arrays = {
+        name: pa.array([getattr(row, name) for row in rows], kind) for name, kind in zip(FIXED, types, strict=True)
+    }
+    return pa.table(arrays | {name: _arrow_column(column) for name, column in columns.items()})
+
+
+def _arrow_column(column: ChannelColumn) -> Any:
+    import pyarrow as pa
+
+    values, present = column.values, column.present
+    absent = np.isnan(values)
+    found = values[~absent & present]
+    whole = found.astype(np.int64) if (np.abs(found) <= _EXACT).all() else None
+    if (
+        whole is not None
+        and (whole.astype(np.float64).view(np.int64) == found.view(np.int64)).all()  # bits: -0.0 is no whole number
+        and (values[absent].view(np.int64) == _NAN_BITS).all()
+    ):
+        return pa.array(np.where(absent, 0, values).astype(np.int64), mask=absent | ~present)
+    return pa.array(values, mask=~present)
+
+
+def _merged(parts: Sequence[Path]) -> Iterator[Any]:
+    """Yield the row groups of the finished file: the parts' columns in one schema, many parts in one group."""
+    import pyarrow as pa
+
+    if not parts:
+        yield _arrow_table([], {})
+        return
+    kinds: dict[str, Any] = {}
+    for part in parts:
+        for field in _open(part).schema_arrow:
+            if kinds.setdefault(field.name, field.type) != field.type:
+                kinds[field.name] = pa.float64()  # whole numbers in one part and not in another
+    schema = pa.schema(kinds.items())
+    waiting: list[Any] = []
+    for part in parts:
+        file = _open(part)
+        for group in range(file.num_row_groups):
+            waiting.append(_fitted(file.read_row_group(group), schema))
+            if sum(len(table) for table in waiting) >= _ROWS_OF_GROUP:
+                yield pa.concat_tables(waiting).combine_chunks()
+                waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting).combine_chunks()
+
+
+def _fitted(table: Any, schema: Any) -> Any:
+    """Return a table with the columns of a schema: missing ones null, whole numbers as doubles where it wants them."""
+    import pyarrow as pa
+
+    here = set(table.column_names)
+    columns = [
+        table.column(field.name).cast(field.type) if field.name in here else pa.nulls(len(table), field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def _float_values(column: Any) -> NDArray[np.float64]:
+    """Return a channel's column as doubles, NaN where it is null (a row whose layout lacks it, or an absent value)."""
+    import pyarrow as pa
+
+    if pa.types.is_floating(column.type):
+        return np.asarray(column.fill_null(float("nan")).to_numpy(), dtype=np.float64)
+    values = np.asarray(column.fill_null(0).to_numpy()).astype(np.float64)
+    values[column.is_null().to_numpy()] = np.nan
+    return values
+
+
+def _ticks(reader: TableReader, table: Any) -> Iterator[Tick]:
+    rows: dict[str, NDArray[Any]] = {
+        name: table.column(name).fill_null(-1).to_numpy() for name in ("second", "block", "layout", "time_ns")
+    }
+    rows["wall_s"] = table.column("wall_s").to_numpy()
+    rows["timed"] = table.column("time_ns").is_valid().to_numpy()
+    for name in ("tier", "event"):
+        rows[name] = np.array(table.column(name).to_pylist(), dtype=object)
+    return reader.ticks(rows, lambda name: _float_values(table.column(name)))
+
+
+def _facts(file: Any) -> Iterator[tuple[float, FactTable]]:
+    table = file.read(columns=["wall_s", "event"])
+    for wall_s, text in zip(table.column("wall_s").to_pylist(), table.column("event").to_pylist(), strict=True):
+        if text is not None and "facts" in (event := json.loads(text)):
+            yield wall_s, decode_facts(event["facts"])

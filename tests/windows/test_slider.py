@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,8 +12,10 @@ from hypothesis import strategies as st
 
 from unveil.records.metric import Channel
 from unveil.records.sample import Layout, SampleBlock, Tier
-from unveil.records.window import Window
 from unveil.windows.slider import Slider
+
+if TYPE_CHECKING:
+    from unveil.records.window import Window
 
 MS = 1_000_000
 S = 1_000_000_000
@@ -248,7 +253,7 @@ def test_any_parcelling_out_gives_the_same_windows(samples: list[tuple[Tier, Lay
     slider = Slider()
     parts: list[Window] = []
     edges = [0, *sorted(cut for cut in cuts if cut < len(samples)), len(samples)]
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in itertools.pairwise(edges):
         parts += slider.push(blocks_of(samples[low:high]), wall_s=0.0)
     assert len(whole) == len(parts)
     assert all(same(left, right) for left, right in zip(whole, parts, strict=True))

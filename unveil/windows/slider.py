@@ -8,7 +8,7 @@ import numpy as np
 
 from unveil.records.sample import Tier
 from unveil.records.window import Window
-from unveil.windows.stream import CARRY_NS, Stream
+from unveil.windows.stream import CARRY_NS, Stream, metrics_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -68,10 +68,7 @@ class Slider:
         for block in blocks:
             if not len(block.times_ns) or not block.layout.channels:
                 continue
-            stream = next((stream for stream in self._streams if stream.takes(block)), None)
-            if stream is None:
-                stream = Stream(block)
-                self._streams.append(stream)
+            stream = self._stream_of(block)
             newest = stream.newest_ns
             if newest is not None and block.times_ns[0] < newest:
                 if block.tier is Tier.FAST:
@@ -84,6 +81,24 @@ class Slider:
         done += self._drain(wall_s)
         self._forget()
         return tuple(done)
+
+    def _stream_of(self, block: SampleBlock) -> Stream:
+        """Return the stream that a block continues, a new one when there is none.
+
+        Where a source was moved in with those of another stream of its tier (it was too dear to be read so often),
+        the stream that it left behind ends.
+        """
+        stream = next((stream for stream in self._streams if stream.takes(block)), None)
+        if stream is not None and stream.layout is block.layout:
+            return stream
+        if stream is None:
+            stream = Stream(block)
+            self._streams.append(stream)
+        metrics = metrics_of(block.layout)
+        for other in self._streams:
+            if other is not stream and other.tier is block.tier and other.metrics <= metrics:
+                other.until_ns = int(block.times_ns[0])
+        return stream
 
     def _restart(self, now_ns: int) -> None:
         """Begin a new grid; samples of other tiers that lie in its future are of the old clock."""

@@ -20,12 +20,13 @@ CARRY_NS = {Tier.FAST: 0, Tier.MEDIUM: 6_000_000_000, Tier.SLOW: 30_000_000_000}
 class Stream:
     """Blocks of one tier whose layouts follow each other, in order of time."""
 
-    __slots__ = ("_blocks", "_columns", "layout", "metrics", "tier")
+    __slots__ = ("_blocks", "_columns", "layout", "metrics", "tier", "until_ns")
 
     def __init__(self, first: SampleBlock) -> None:
         self.tier = first.tier
         self.layout = first.layout
-        self.metrics = _metrics(first.layout)
+        self.metrics = metrics_of(first.layout)
+        self.until_ns: int | None = None  # from when on another stream has taken all its metrics over
         self._blocks: list[SampleBlock] = []
         self._columns: dict[tuple[Layout, Layout], NDArray[np.intp]] = {}
 
@@ -48,15 +49,16 @@ class Stream:
         """
         if block.tier is not self.tier:
             return False
-        return block.layout is self.layout or not self.metrics.isdisjoint(_metrics(block.layout))
+        return block.layout is self.layout or not self.metrics.isdisjoint(metrics_of(block.layout))
 
     def push(self, block: SampleBlock) -> None:
         """Append a block that starts later than the newest sample; a repeated first sample is left out."""
+        self.until_ns = None
         if block.layout is not self.layout:
             if block.layout.channels == self.layout.channels:  # the same shape again, e.g. from a recording
                 block = replace(block, layout=self.layout)
             else:
-                self.layout, self.metrics = block.layout, _metrics(block.layout)
+                self.layout, self.metrics = block.layout, metrics_of(block.layout)
         if self._blocks and block.times_ns[0] == self._blocks[-1].times_ns[-1]:
             block = _rows(block, 1, len(block.times_ns))
         if len(block.times_ns):
@@ -72,7 +74,7 @@ class Stream:
         Where fewer than two lie in there, up to two of the newest older ones are taken along (see ``CARRY_NS``).
         """
         blocks = [block for block in self._blocks if block.times_ns[0] <= end_ns]
-        if not blocks:
+        if not blocks or (self.until_ns is not None and end_ns >= self.until_ns):
             return None
         times = np.concatenate([block.times_ns for block in blocks])
         stop = int(np.searchsorted(times, end_ns, side="right"))
@@ -121,7 +123,8 @@ class Stream:
         return padded[:, columns]
 
 
-def _metrics(layout: Layout) -> frozenset[str]:
+def metrics_of(layout: Layout) -> frozenset[str]:
+    """Return the metrics that a layout has channels of."""
     return frozenset(channel.metric for channel in layout.channels)
 
 

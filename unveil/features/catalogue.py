@@ -1,0 +1,55 @@
+"""FEATURES: every feature that unveil knows, by name. The one list that adds a family to the product."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unveil.features.dispersion import CGROUP_EXTREMES, CPU_IMBALANCE, GPU_EXTREMES, PART_OF_ALL, UNEVENNESS
+from unveil.features.levels import GPU_LEVELS, HOST_LEVELS, PART_LEVELS
+from unveil.features.locality import HOST_LOCALITY, PART_LOCALITY
+from unveil.features.rates import HOST_RATES, PART_RATES
+from unveil.features.ratios import (
+    CGROUP_RATIOS,
+    CPU_RATIOS,
+    DISK_RATIOS,
+    GPU_RATIOS,
+    MEMORY_RATIOS,
+    NETWORK_RATIOS,
+    NIC_RATIOS,
+    PCIE_TO_NETWORK,
+    STORAGE_RATIOS,
+    UTILISATION,
+)
+
+if TYPE_CHECKING:
+    from unveil.features.feature import Feature
+
+FEATURES: dict[str, Feature] = {
+    feature.name: feature
+    for feature in (
+        # of the host; the order is part of every trained model, so what is new goes where it belongs and models retrain
+        *CPU_RATIOS,
+        *MEMORY_RATIOS,
+        *NETWORK_RATIOS,
+        *STORAGE_RATIOS,
+        PCIE_TO_NETWORK,
+        *HOST_RATES,
+        *HOST_LEVELS,
+        *HOST_LOCALITY,
+        *UNEVENNESS,
+        *CPU_IMBALANCE,
+        *CGROUP_EXTREMES,
+        *PART_OF_ALL,
+        *UTILISATION,
+        *GPU_EXTREMES,
+        # of its parts
+        *CGROUP_RATIOS,
+        *NIC_RATIOS,
+        *DISK_RATIOS,
+        *GPU_RATIOS,
+        *PART_RATES,
+        *PART_LEVELS,
+        *GPU_LEVELS,
+        *PART_LOCALITY,
+    )
+}

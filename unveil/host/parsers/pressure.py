@@ -6,6 +6,7 @@ more. A kernel before 5.13 has no ``full`` line for the CPU.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from unveil.host.parsers.text import Reading
@@ -16,14 +17,14 @@ if TYPE_CHECKING:
 
     from unveil.host.parsers.text import Text
 
-_SEPARATORS = bytes.maketrans(b"=.", b"  ")
+_POINT = re.compile(rb"(?<=[0-9])\.(?=[0-9])")  # the averages are two numbers each, so that they are no names
 
 
 def parse_pressure(text: Text, subsystem: str) -> Iterator[Reading]:
     """Yield ``psi_some`` and ``psi_full`` of a subsystem, in seconds."""
-    for line in text.lines(lambda raw: raw.translate(_SEPARATORS)):
-        kind = line.fields[0]
-        if kind in (b"some", b"full") and line.fields[-2] == b"total":
-            number = line.number(len(line.fields) - 1)
-            if number is not None:
-                yield Reading(Channel(f"{subsystem}.psi_{kind.decode('ascii')}"), (number,), 1e-6)
+    for line in text.lines(lambda raw: _POINT.sub(b" ", raw).replace(b"=", b" ")):
+        kind, last = line.fields[0], len(line.fields) - 1
+        if kind not in (b"some", b"full") or last < 2 or line.fields[last - 1] != b"total":
+            continue
+        if (number := line.number(last)) is not None:
+            yield Reading(Channel(f"{subsystem}.psi_{kind.decode('ascii')}"), (number,), 1e-6)

@@ -1,0 +1,107 @@
+"""A small host made of real files, and the plainest way to parse a text, to hold the batch against."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from unveil.host.parsers.text import Text
+from unveil.host.root import HostRoot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from unveil.host.parsers.shape import Parser
+    from unveil.records.metric import Channel
+
+NET_HEADER = (
+    "Inter-|   Receive                                                |  Transmit\n"
+    " face |bytes    packets errs drop fifo frame compressed multicast"
+    "|bytes    packets errs drop fifo colls carrier compressed\n"
+)
+
+
+class Procfs:
+    """Procfs, sysfs and cgroupfs below a folder; files are rewritten in place, as open ones must see it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.root = HostRoot(folder)
+
+    def write(self, path: str, text: str | bytes) -> None:
+        """Write a file, its folders included."""
+        target = self.folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+        (self.folder / path).unlink()
+
+    def stat(self, cpus: dict[int, int], interrupts: int = 1000) -> None:
+        """Write /proc/stat: user time of each CPU; every other state gets one tick more than the one before."""
+        lines = [f"cpu{cpu} {' '.join(str(user + state) for state in range(10))}" for cpu, user in cpus.items()]
+        total = sum(cpus.values())
+        self.write(
+            "proc/stat",
+            f"cpu  {' '.join(str(total + state) for state in range(10))}\n"
+            + "".join(f"{line}\n" for line in lines)
+            + f"intr {interrupts} {' '.join('7' for _ in range(40))}\nctxt 500\nbtime 1700000000\nprocesses 60\n"
+            "procs_running 2\nprocs_blocked 0\nsoftirq 9 1 2 3 4 5 6 7 8 9 10\n",
+        )
+
+    def net_dev(self, nics: dict[str, int]) -> None:
+        """Write /proc/net/dev: bytes received by each interface."""
+        lines = [
+            f"{name:>6}: {received:7} {' '.join(str(n) for n in range(1, 16))}\n" for name, received in nics.items()
+        ]
+        self.write("proc/net/dev", NET_HEADER + "".join(lines))
+
+    def meminfo(self, free_kib: int = 1000) -> None:
+        """Write /proc/meminfo."""
+        self.write(
+            "proc/meminfo",
+            f"MemTotal:       16000 kB\nMemFree:  {free_kib} kB\nHugePages_Total:      3\nHugepagesize:    2048 kB\n",
+        )
+
+    def cgroup_v2(self, path: str, *, anon: int = 4096, usage_usec: int = 5) -> None:
+        """Make or change a cgroup of version 2."""
+        base = f"sys/fs/cgroup{path}"
+        self.write(
+            f"{base}/cpu.stat", f"usage_usec {usage_usec}\nnr_periods 4\nnr_throttled 1\nthrottled_usec 250000\n"
+        )
+        self.write(f"{base}/memory.stat", f"anon {anon}\nfile 8192\nanon_thp 0\npgfault 11\npgmajfault 2\n")
+        self.write(f"{base}/memory.numa_stat", f"anon N0={anon} N1=0\nfile N0=8192 N1=0\n")
+        self.write(f"{base}/memory.max", "max\n")
+
+
+@pytest.fixture
+def procfs(tmp_path: Path) -> Procfs:
+    """Give a host with two CPUs and two interfaces."""
+    made = Procfs(tmp_path / "host")
+    made.stat({0: 100, 1: 200})
+    made.net_dev({"lo": 10, "eth0": 20})
+    made.meminfo()
+    made.write("sys/fs/cgroup/cgroup.controllers", "cpu memory\n")
+    return made
+
+
+@pytest.fixture(scope="session")
+def plainly() -> Callable[[bytes, Parser], dict[Channel, float]]:
+    """Give the plain path: the parser's readings, and Python's own integers; absent where a number is none."""
+
+    def parse(text: bytes, parser: Parser) -> dict[Channel, float]:
+        numbers = [int(digits) for digits in re.findall(rb"[0-9]+", text)]
+        values: dict[Channel, float] = {}
+        twice: set[Channel] = set()
+        for reading in parser(Text(text)):
+            parts = [numbers[ordinal] for ordinal in reading.numbers]
+            twice |= {reading.channel} & values.keys()
+            values[reading.channel] = sum(parts) * reading.scale if max(parts) < 1 << 62 else math.nan
+        return {channel: value for channel, value in values.items() if channel not in twice}
+
+    return parse

@@ -1,0 +1,141 @@
+"""What holds for every parser and any text: no surprise, and no number out of what is none."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from unveil.host.batch import Batch
+from unveil.host.parsers.cgroup_stat import parse_cgroup_cpu, parse_cgroup_memory, parse_cgroup_numa, parse_single
+from unveil.host.parsers.diskstats import parse_diskstats
+from unveil.host.parsers.interrupts import parse_interrupts
+from unveil.host.parsers.keyed import parse_keyed
+from unveil.host.parsers.meminfo import parse_meminfo
+from unveil.host.parsers.net_dev import parse_net_dev
+from unveil.host.parsers.net_snmp import parse_net_snmp
+from unveil.host.parsers.pressure import parse_pressure
+from unveil.host.parsers.shape import Parser, learn, numbers_of
+from unveil.host.parsers.softirqs import parse_softirqs
+from unveil.host.parsers.stat import cut_interrupts, parse_stat
+from unveil.host.parsers.text import ParseError, Text
+from unveil.host.sources.vmstat import PARTS
+from unveil.records.metric import Channel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PARSERS: dict[str, Parser] = {
+    "stat": partial(parse_stat, user_hz=100),
+    "pressure": partial(parse_pressure, subsystem="cpu"),
+    "softirqs": parse_softirqs,
+    "net_dev": parse_net_dev,
+    "vmstat": partial(parse_keyed, parts=PARTS),
+    "meminfo": partial(
+        parse_meminfo, metrics={b"MemFree:": "memory.free"}, huge_pages={b"HugePages_Total:": "memory.huge_total"}
+    ),
+    "net_snmp": partial(parse_net_snmp, metrics={(b"Tcp:", b"InSegs"): "network.tcp_in_segs"}),
+    "diskstats": partial(parse_diskstats, wanted=lambda _: True),
+    "interrupts": partial(parse_interrupts, node_of={0: 0, 1: 1}),
+    "big interrupts": partial(parse_interrupts, node_of={0: 0, 1: 1}, most_cells=1),
+    "cgroup cpu": partial(parse_cgroup_cpu, version=2, cgroup="/a", identity=""),
+    "cgroup memory": partial(parse_cgroup_memory, version=1, cgroup="/a", identity=""),
+    "cgroup numa": partial(parse_cgroup_numa, version=1, page_bytes=4096, cgroup="/a", identity=""),
+    "single": partial(parse_single, metric="cpu.cgroup_usage", scale=1e-9, cgroup="/a", identity=""),
+}
+
+WORDS = st.sampled_from(
+    [
+        b"cpu", b"cpu0", b"cpu1", b"intr", b"ctxt", b"some", b"full", b"avg10=0.00", b"total=5", b"total=-5", b"CPU0",
+        b"CPU1", b"CPU7", b"HI:", b"24:", b"LOC:", b"eth0:", b"eth0:5", b"|", b"face", b"bytes", b"packets", b"pgfault",
+        b"pgscan_kswapd", b"MemFree:", b"HugePages_Total:", b"Hugepagesize:", b"kB", b"Node", b"Tcp:", b"InSegs",
+        b"sda", b"usage_usec", b"nr_periods", b"total_rss", b"hierarchical_anon=5", b"N0=4", b"N1=4", b"total=.5", b"total=1.5",
+    ]
+)  # fmt: skip
+NO_NUMBERS = st.sampled_from(
+    [b"-1", b"1.5", b"0x1f", b"1e5", b"N/A", b"nan", b"<unsupported>", b"+7", b"1_000", b"\xb2"]
+)
+NUMBERS = st.integers(0, 10**21).map(lambda number: str(number).encode())
+SEPARATORS = st.sampled_from([b" ", b"  ", b"\t", b"\n", b"\n", b"\r", b"\x00", b":", b"="])
+TEXTS = st.one_of(
+    st.binary(max_size=200),
+    st.lists(st.tuples(st.one_of(WORDS, NUMBERS, NUMBERS, NO_NUMBERS), SEPARATORS), max_size=60).map(
+        lambda parts: b"".join(word + separator for word, separator in parts)
+    ),
+)
+
+all_parsers = pytest.mark.parametrize("name", PARSERS)
+
+
+@all_parsers
+@settings(max_examples=30, deadline=None)
+@given(text=TEXTS)
+@example(text=b"")
+@example(text=b"\n\n \n")
+def test_any_text_is_parsed_or_refused_with_a_parse_error(name: str, text: bytes) -> None:
+    with contextlib.suppress(ParseError):
+        for reading in PARSERS[name](Text(text)):
+            assert isinstance(reading.channel, Channel)
+            assert len(reading.numbers) > 0
+
+
+@all_parsers
+@settings(max_examples=30, deadline=None)
+@given(text=TEXTS)
+def test_every_reading_stands_for_plain_digits_between_separators(name: str, text: bytes) -> None:
+    runs = list(re.finditer(rb"[0-9]+", text))
+    for reading in learn(text, PARSERS[name]).readings:
+        for ordinal in reading.numbers:
+            start, end = runs[ordinal].span()
+            before, after = text[start - 1 : start], text[end : end + 1]
+            assert before in b" \t\r\n:=\x0b\x0c", (text, reading)
+            assert after in b" \t\r\n=\x0b\x0c.", (text, reading)
+
+
+@all_parsers
+@settings(max_examples=30, deadline=None)
+@given(text=TEXTS)
+def test_the_batch_gives_what_the_plain_path_gives(
+    name: str, text: bytes, plainly: Callable[[bytes, Parser], dict[Channel, float]]
+) -> None:
+    try:
+        expected = plainly(text, PARSERS[name])
+    except ParseError:
+        expected = {}
+    batch = Batch([learn(text, PARSERS[name])])
+    values = batch.decode([[text], [text]])
+    assert values is not None
+    assert set(batch.channels) == set(expected)
+    assert values.tolist()[1] == pytest.approx(
+        [expected[channel] for channel in batch.channels], rel=1e-12, nan_ok=True
+    )
+
+
+@all_parsers
+@settings(max_examples=30, deadline=None)
+@given(before=TEXTS, after=TEXTS)
+def test_a_text_that_fits_has_the_readings_of_its_own(name: str, before: bytes, after: bytes) -> None:
+    shape = learn(before, PARSERS[name])
+    if shape.fits(after):
+        own = learn(after, PARSERS[name])
+        assert [(each.channel, list(each.numbers)) for each in shape.readings] == [
+            (each.channel, list(each.numbers)) for each in own.readings
+        ]
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=TEXTS)
+def test_numbers_are_the_runs_of_digits_and_huge_ones_stay_huge(text: bytes) -> None:
+    expected = [min(int(digits), (1 << 63) - 1) for digits in re.findall(rb"[0-9]+", text)]
+    assert numbers_of(text).tolist() == expected
+
+
+@given(text=TEXTS)
+def test_cutting_never_takes_more_than_the_interrupts(text: bytes) -> None:
+    cut = cut_interrupts(text)
+    assert cut == text or (b"\nintr " in text and len(cut) < len(text))

@@ -1,0 +1,76 @@
+"""Observation: everything that is read of a live host, on the watch loop's thread, and never waited for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unveil.host.facts.reader import FactReader
+from unveil.host.gpu import GpuReader
+from unveil.host.root import HostRoot
+from unveil.host.sampler import Sampler
+from unveil.records.fact import FactTable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from unveil.host.source import SourceHealth
+    from unveil.records.sample import SampleBlock
+
+FACTS_EVERY_NS = 5_000_000_000
+"""A setting that somebody changes is evidence five seconds later; reading them all takes milliseconds."""
+
+
+class Observation:
+    """Samples and facts of one host.
+
+    Args:
+        host_root: holds ``proc`` and ``sys``.
+        gpu: read GPUs, in a child process.
+    """
+
+    def __init__(self, host_root: Path, *, gpu: bool) -> None:
+        self.root = HostRoot(host_root)
+        self._sampler = Sampler(self.root)
+        self.gpu = GpuReader(self.root) if gpu else None
+        self._fact_reader = FactReader(self.root)
+        self.facts = FactTable()
+        self._facts_ns = 0
+        self.refresh_facts(0)
+
+    def tick(self, now_ns: int) -> None:
+        """Read what is due at a tick."""
+        self._sampler.tick(now_ns)
+
+    def collect(self, now_ns: int) -> tuple[SampleBlock, ...]:
+        """Return what came since the last time, parsed; called once a second."""
+        blocks = self._sampler.collect(now_ns)
+        if self.gpu is not None and (block := self.gpu.poll(now_ns)) is not None:
+            blocks = (*blocks, block)
+        return blocks
+
+    def facts_due(self, now_ns: int) -> bool:
+        """Return whether the facts are old enough to be read again."""
+        return now_ns - self._facts_ns >= FACTS_EVERY_NS
+
+    def refresh_facts(self, now_ns: int) -> FactTable:
+        """Read the facts again; the table stays the same object while nothing changed, so that plans built on it do."""
+        gpu_facts = self.gpu.facts() if self.gpu is not None else ()
+        table = self._fact_reader.read(gpu_facts, follow=self._sampler.cgroups())
+        if table.facts != self.facts.facts or table.settings != self.facts.settings:
+            self.facts = table
+        self._facts_ns = now_ns
+        return self.facts
+
+    def gpu_settings(self) -> dict[str, str]:
+        """Return the text of each GPU setting as of its newest sample, at most a second or two old."""
+        return self.gpu.settings() if self.gpu is not None else {}
+
+    def health(self) -> tuple[SourceHealth, ...]:
+        """Return how each source is doing."""
+        return self._sampler.health()
+
+    def close(self) -> None:
+        """Close files, and ask the GPU child to end."""
+        self._sampler.close()
+        if self.gpu is not None:
+            self.gpu.close()

@@ -1,0 +1,88 @@
+"""What `unveil status` and the screens show of a watcher itself: is it well, what does it cost, what is it blind to."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from unveil.records.codec import encode
+from unveil.records.entity import EntityKind
+
+if TYPE_CHECKING:
+    from unveil.engine.watch import Watch
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Lateness:
+    """How late ticks were, in milliseconds: all counted, the last ten minutes kept."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.missed = 0
+        self._late_ms: deque[float] = deque(maxlen=6000)
+
+    def add(self, late_ms: float, missed: int) -> None:
+        """Count one tick, and those that were due and did not happen before it."""
+        self.taken += 1
+        self.missed += missed
+        self._late_ms.append(late_ms)
+
+    def quantile(self, share: float) -> float:
+        """Return the lateness that this share of the kept ticks stayed below; 0 before the first."""
+        if not self._late_ms:
+            return 0.0
+        ordered = sorted(self._late_ms)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def resident_bytes() -> int:
+    """Return how much memory this process has in RAM."""
+    with open("/proc/self/statm", "rb") as statm:  # noqa: PTH123  # once a question, and pathlib would cost more
+        return int(statm.read().split()[1]) * _PAGE
+
+
+def describe(watch: Watch) -> dict[str, Any]:
+    """Return the status of a watcher as plain JSON."""
+    now_s = watch.clock()
+    latest = watch.pipeline.latest
+    facts = watch.facts
+    gpus = {fact.entity for fact in facts.of("gpu.name")}
+    uptime_s = max(now_s - watch.started_s, 1e-3)
+    return {
+        "version": watch.version,
+        "pid": os.getpid(),
+        "host": watch.host,
+        "watch": watch.number,
+        "started_s": watch.started_s,
+        "now_s": now_s,
+        "uptime_s": uptime_s,
+        "profile": watch.config.profile,
+        "rule": watch.config.rule,
+        "window": None if latest is None else encode(latest.summary),
+        "knowledge": encode(watch.knowledge.state),
+        "trained": watch.training.trained,
+        "training": watch.training.describe(now_s),
+        "ticks": {
+            "taken": watch.lateness.taken,
+            "missed": watch.lateness.missed,
+            "late_p50_ms": watch.lateness.quantile(0.5),
+            "late_p99_ms": watch.lateness.quantile(0.99),
+        },
+        "cost": {"cpu_share": time.process_time() / uptime_s, "rss_bytes": resident_bytes()},
+        "channels": 0 if latest is None else sum(len(block.layout.channels) for block in latest.window.blocks),
+        "features": 0 if latest is None else len(latest.vector.layout.ids),
+        "episodes_open": len(watch.pipeline.episodes.open),
+        "runs_active": watch.runs.active,
+        "shape": {
+            "cpus": facts.value("cpu.online_count"),
+            "nodes": facts.value("interconnect.node_count"),
+            "gpus": len(gpus),
+            "nics": len(facts.entities(EntityKind.NIC)),
+        },
+        "gpu": None if watch.observation.gpu is None else encode(watch.observation.gpu.health()),
+        "sources": encode(watch.observation.health()),
+        "problems": list(watch.problems),
+    }

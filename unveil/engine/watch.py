@@ -1,0 +1,286 @@
+"""The watch loop: one thread, absolute deadlines, ten ticks a second; everything else happens between two ticks.
+
+Reading is spread over the second so that no tick carries all of it: samples at each tick, windows after the tenth,
+facts and housekeeping in between. Training, playbooks, GPUs and loading of knowledge are other processes (or, for the
+last, a thread that only reads files); nothing can make this loop wait.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import secrets
+import socket
+import time
+from collections import deque
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from unveil.detection.ensemble import EnsembleSettings
+from unveil.engine.commands import Commands
+from unveil.engine.control import ControlServer
+from unveil.engine.history import History
+from unveil.engine.knowledge import KnowledgeInUse
+from unveil.engine.nvml_backend import NvmlBackend
+from unveil.engine.observation import Observation
+from unveil.engine.pipeline import Pipeline
+from unveil.engine.run_driver import RunDriver, Situation
+from unveil.engine.state_dir import StateDir
+from unveil.engine.status import Lateness, describe
+from unveil.engine.training import Training
+from unveil.errors import RefusedError, UnveilError
+from unveil.execution.settings import Settings as ManagedSettings
+from unveil.execution.supervisor import RunSupervisor
+from unveil.records.match import EpisodeState
+from unveil.records.remediation import Mode
+from unveil.remediation.planner import measure
+from unveil.remediation.variables import companions
+from unveil.store.journal import Journal
+from unveil.store.queries import Queries
+
+if TYPE_CHECKING:
+    from unveil.engine.pipeline import Outcome
+    from unveil.engine.settings import Settings
+    from unveil.records.fact import FactTable
+    from unveil.records.match import Episode
+    from unveil.records.remediation import Remediation
+    from unveil.records.run import Plan
+
+_LOG = logging.getLogger(__name__)
+TICK_NS = 100_000_000
+TICKS = 10  # a second
+PRUNE_S = 60.0
+FOLLOW_S = 5.0  # how often an episode that merely goes on is journalled
+GPU_SETTLE_S = 4.0  # values of the GPU child are up to two seconds old: those from before a write are not looked at
+
+
+@dataclass(slots=True)
+class _Due:
+    """What happens seldom, and when it is due next, on the wall clock."""
+
+    prune_s: float = 0.0
+    follow_s: float = 0.0
+
+
+class Watch:
+    """One watcher. `start`, then `run` until `stop`, then `close`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.config = settings
+        self.host = socket.gethostname()
+        self.version = version("unveil")
+        self.clock = time.time
+        self.state_dir = StateDir(settings.state_dir)
+        self.lateness = Lateness()
+        self.problems: deque[str] = deque(maxlen=20)
+        self._due = _Due()
+        self._stopping = False
+        self._rescan = False
+
+    def start(self) -> None:
+        """Claim the state directory, take up what an earlier watcher left, and open the control socket.
+
+        Raises:
+            UnveilError: another watcher runs, or something a person wrote is wrong.
+        """
+        self.started_s = self.clock()
+        self.state_dir.claim()
+        self.journal = Journal(self.state_dir.journal)
+        self.queries = Queries(self.state_dir.journal)
+        self.history = History(self.state_dir.journal)
+        self.number = self.journal.begin_watch(at_s=self.started_s, version=self.version, host=self.host)
+        self.knowledge = KnowledgeInUse(self.config.kb, now_s=self.started_s)
+        self.journal.put_knowledge(self.knowledge.state)
+        self.observation = Observation(self.config.host_root, gpu=self.config.gpu)
+        self.pipeline = Pipeline(
+            watch=self.number,
+            fingerprints=self.knowledge.current.fingerprints,
+            generation=self.knowledge.current.generation,
+            new_id=lambda: f"e{secrets.token_hex(6)}",
+            settings=EnsembleSettings(
+                rule=self.config.rule, false_alarms_per_hour=self.config.false_alarms_per_day / 24
+            ),
+        )
+        left = self.queries.episodes(limit=10_000, open_only=True)
+        self.journal.put_episodes(self.pipeline.episodes.restore(left, self.started_s))
+        self.training = Training(self.state_dir, self.pipeline.ensemble)
+        self.settings = ManagedSettings(self.config.host_root, backends={"nvml": NvmlBackend()})
+        self.runs = RunDriver(
+            journal=self.journal,
+            queries=self.queries,
+            settings=self.settings,
+            supervisor=RunSupervisor(
+                self.state_dir.runs, self.knowledge.root / "playbooks" / "modules", host_root=str(self.config.host_root)
+            ),
+            situation=self._situation,
+            peek=self._peek,
+            changed=self.pipeline.ensemble.reset,
+            clock=self.clock,
+        )
+        for line in self.runs.adopt():
+            _LOG.warning("adopted after a restart: %s", line)
+        self._commands = Commands(self)
+        self._server = ControlServer(self.state_dir.socket, self._commands.handle)
+        gc.collect()
+        gc.freeze()  # what lives as long as the watcher is not looked at again
+
+    def run(self) -> None:
+        """Watch until `stop`."""
+        next_ns = time.monotonic_ns() + TICK_NS
+        tick = 0
+        while not self._stopping:
+            self._server.serve_until(next_ns)
+            now_ns = time.monotonic_ns()
+            if now_ns < next_ns:
+                continue  # a signal woke us
+            self.observation.tick(now_ns)
+            missed = (now_ns - next_ns) // TICK_NS
+            self.lateness.add((now_ns - next_ns) / 1e6, missed)
+            next_ns += (missed + 1) * TICK_NS
+            tick += 1
+            if tick % TICKS == 0:
+                self._second(now_ns)
+            elif tick % TICKS == TICKS // 2:
+                self._between(now_ns)
+
+    def stop(self) -> None:
+        """End `run` at the next tick; safe in a signal handler."""
+        self._stopping = True
+
+    def rescan(self) -> None:
+        """Look at the knowledge base's files again soon; safe in a signal handler."""
+        self._rescan = True
+
+    def close(self) -> None:
+        """Leave in good order. Runs go on, and are adopted by the next watcher: nothing is undone because we end."""
+        self._server.close()
+        self.training.close()
+        self.knowledge.close()
+        self.observation.close()
+        self.journal.end_watch(self.number, at_s=self.clock())
+        self.history.close()
+        self.queries.close()
+        self.journal.close()
+        self.state_dir.release()
+
+    @property
+    def facts(self) -> FactTable:
+        """Return the facts as last read."""
+        return self.observation.facts
+
+    def mode(self, remediation: Remediation) -> Mode:
+        """Return how far automation may go with a remediation on this host."""
+        return self.knowledge.mode(remediation, profile=self.config.profile, host=self.host)
+
+    def status(self) -> dict[str, Any]:
+        """Return how the watcher and its host are, as plain JSON."""
+        return describe(self)
+
+    def _second(self, now_ns: int) -> None:
+        """Judge what the last second brought."""
+        wall_s = self.clock()
+        outcomes = self.pipeline.push(self.observation.collect(now_ns), wall_s=wall_s, facts=self.facts)
+        follow = wall_s >= self._due.follow_s
+        for outcome in outcomes:
+            changed = self.pipeline.episodes.open if follow else ()
+            self.journal.append_second(outcome.summary, (*outcome.changed, *changed))
+            for episode in outcome.changed:
+                self._announce(episode)
+        if follow:
+            self._due.follow_s = wall_s + FOLLOW_S
+        self._look_after_runs(outcomes)
+
+    def _look_after_runs(self, outcomes: tuple[Outcome, ...]) -> None:
+        try:
+            self.runs.second(outcomes[-1].vector if outcomes else None, self.pipeline.matching)
+        except UnveilError as error:  # one run's trouble must not stop the watch; the run's own steps say what it was
+            self._complain(f"a run needs a person: {error.what}")
+
+    def _between(self, now_ns: int) -> None:
+        """Do, half a second away from judging, what takes a moment."""
+        wall_s = self.clock()
+        if self.observation.facts_due(now_ns):
+            self.observation.refresh_facts(now_ns)
+        if self._rescan:
+            self._rescan = False
+            self.knowledge.rescan()
+        state, replaced = self.knowledge.poll(wall_s)
+        if state is not None:
+            self.journal.put_knowledge(state)
+        if replaced:
+            current = self.knowledge.current
+            ended = self.pipeline.replace_knowledge(current.fingerprints, generation=current.generation, wall_s=wall_s)
+            self.journal.put_episodes(ended)
+        if complaint := self.training.poll(wall_s):
+            self._complain(complaint)
+        if wall_s >= self._due.prune_s:
+            self._due.prune_s = wall_s + PRUNE_S
+            self.journal.prune(
+                now_s=wall_s,
+                ordinary_s=3600 * self.config.ordinary_hours,
+                notable_s=86400 * self.config.notable_days,
+                max_bytes=int(1e6 * self.config.journal_mb),
+            )
+
+    def _announce(self, episode: Episode) -> None:
+        _LOG.info(
+            "episode %s: %s on %s is %s", episode.id, episode.fingerprint, ascii(str(episode.entity)), episode.state
+        )
+        if episode.state is EpisodeState.FIRING:
+            self._automate(episode)
+
+    def _automate(self, episode: Episode) -> None:
+        """Propose, and where the profile goes as far, apply the first fix of an episode that has just fired."""
+        fixes = self.knowledge.current.fixes(episode.fingerprint)
+        if not fixes or self.mode(fixes[0]) in (Mode.OBSERVE, Mode.MANUAL):
+            return
+        try:
+            run = self._commands.propose(episode, fixes[0], actor="watcher")
+            if self.mode(fixes[0]) is Mode.AUTO:
+                run = self.runs.approve(run, plan_hash=run.plan.hash, actor="watcher")
+                self.runs.apply(run, plan_hash=run.plan.hash, actor="watcher")
+        except UnveilError as error:
+            self._complain(f"{fixes[0].name} was not started by itself: {error.what}")
+
+    def _situation(self, plan: Plan) -> Situation:
+        remediation = self.knowledge.current.remediation(plan.remediation)
+        if remediation is None or remediation.revision != plan.remediation_revision:
+            raise RefusedError(f"{plan.remediation} is not what it was when the plan was made", hint="plan again")
+        episode = self.pipeline.episodes.find(plan.fingerprint, plan.entity)
+        places = companions(episode) if episode is not None else (plan.entity,)
+        return Situation(
+            remediation=remediation,
+            profile=self.mode(remediation),
+            silences=self.queries.silences(at_s=self.clock()),
+            still_matching=self.pipeline.matching(plan.fingerprint, plan.entity),
+            baseline=measure(remediation, places, self.pipeline.recent),
+        )
+
+    def _peek(self, address: str, since_write_s: float) -> str | None:
+        """Return a setting's content without ever waiting: a GPU's from its newest sample, others from the kernel."""
+        if address.startswith("nvml:"):
+            return None if since_write_s < GPU_SETTLE_S else self.observation.gpu_settings().get(address)
+        return self.settings.peek(address)
+
+    def _complain(self, what: str) -> None:
+        _LOG.warning("%s", what)
+        self.problems.append(what)
+
+
+def run_watch(settings: Settings) -> None:
+    """Watch this host until SIGTERM or SIGINT; SIGHUP has the knowledge base looked at again."""
+    import signal
+
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    watch = Watch(settings)
+    watch.start()
+    signal.signal(signal.SIGTERM, lambda *_: watch.stop())
+    signal.signal(signal.SIGINT, lambda *_: watch.stop())
+    signal.signal(signal.SIGHUP, lambda *_: watch.rescan())
+    try:
+        watch.run()
+    finally:
+        watch.close()

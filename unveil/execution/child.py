@@ -125,6 +125,7 @@ class Events:
         self.differences: list[Difference] = []
         self.changed = 0
         self.failure = ""
+        self.said = ""
         self.damaged = 0
 
     def put(self, event: dict[str, Any]) -> bool:
@@ -168,6 +169,7 @@ def prepare(directory: Path, request: Request) -> Path:
     host = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     write_durably(work / "inventory/hosts.json", {"all": {"hosts": {"localhost": host}}})
     write_durably(work / "env/extravars", extravars(request))
+    (work / "ansible.cfg").touch(mode=0o600)
     os.environ.update(
         {
             "HOME": str(work / "home"),
@@ -175,7 +177,7 @@ def prepare(directory: Path, request: Request) -> Path:
             "ANSIBLE_HOME": str(work / "home/.ansible"),
             "ANSIBLE_LOCAL_TEMP": str(work / "tmp"),
             "ANSIBLE_REMOTE_TEMP": str(work / "tmp"),
-            "ANSIBLE_CONFIG": os.devnull,  # nothing of /etc/ansible or of a directory decides what we run
+            "ANSIBLE_CONFIG": str(work / "ansible.cfg"),  # empty: nothing of /etc/ansible or of a user counts
             "ANSIBLE_LIBRARY": request.modules,
             "ANSIBLE_ROLES_PATH": str(work / "project"),
             "ANSIBLE_COLLECTIONS_PATH": str(work / "project"),
@@ -207,7 +209,17 @@ def play(work: Path, request: Request, events: Events) -> tuple[int | None, str]
     )
     command = runner.config.command
     checked = "--check" in (command if isinstance(command, list) else str(command).split())
-    return runner.rc, "" if checked is request.check else "the command has --check when it should not, or lacks it"
+    if checked is not request.check:
+        return runner.rc, "the command has --check when it should not, or lacks it"
+    events.said = complaint((work / "artifacts/run/stdout").read_text(encoding="utf-8", errors="replace"))
+    return runner.rc, ""
+
+
+def complaint(output: str) -> str:
+    """Return the first error in the output of ansible-playbook: one that came before any event has no other place."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    first = next((line for line in lines if line.startswith(("[ERROR]", "ERROR!"))), lines[-1] if lines else "")
+    return printable(first, 500)
 
 
 def judge(rc: int | None, wrong: str, events: Events) -> tuple[Status, str]:
@@ -220,7 +232,7 @@ def judge(rc: int | None, wrong: str, events: Events) -> tuple[Status, str]:
         return Status.SUCCESSFUL, ""
     if rc == 0 and not statistics.get("processed"):
         return Status.FAILED, "no host was processed"
-    return Status.FAILED, events.failure or f"ansible-playbook ended with {rc}"
+    return Status.FAILED, events.failure or f"ansible-playbook ended with {rc}: {events.said}"
 
 
 def run(directory: Path) -> RunResult:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from unveil.knowledge.loading import load
+from unveil.records.problem import Gravity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 THROTTLING = """\
 # yaml-language-server: $schema=../../schemas/fingerprint.schema.json
@@ -209,3 +216,22 @@ def kb(tmp_path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return root
+
+
+@pytest.fixture
+def told(kb: Path) -> Callable[[str, str, str], list[str]]:
+    """Return a function that edits one file and returns every error and warning, places in that file without its name.
+
+    Whether the knowledge base can still be used has to agree with what is told.
+    """
+
+    def tell(file: str, old: str, new: str) -> list[str]:
+        text = (kb / file).read_text()
+        assert old in text, f"{old!r} is not in {file}"
+        (kb / file).write_text(text.replace(old, new, 1))
+        loaded = load(kb)
+        problems = [problem for problem in loaded.problems if problem.gravity is not Gravity.INFO]
+        assert (loaded.knowledge is None) == any(problem.gravity is Gravity.ERROR for problem in problems)
+        return [str(problem).replace(f"{kb}/", "").removeprefix(f"{file}:") for problem in problems]
+
+    return tell

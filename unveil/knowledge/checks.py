@@ -229,8 +229,11 @@ def file_finding(check: str, file: str, what: str, hint: str = "") -> Problem:
 
 def nearest(name: object, known: Iterable[str]) -> str:
     """Return ``did you mean …?`` for a misspelt name, empty when nothing is near."""
-    close = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.6)
-    return f"did you mean {close[0]}?" if close else ""
+    text, names = str(name), list(known)
+    close = difflib.get_close_matches(text, names, n=1, cutoff=0.6)
+    # gpu_uuid and gpu are far apart by letters, and yet it is plain what was meant.
+    close = close or [each for each in names if len(each) > 2 and (text.startswith(each) or each.startswith(text))]
+    return f"did you mean {close[0]}?" if close and text else ""
 
 
 def silence(document: Document, problems: Iterable[Problem]) -> tuple[Problem, ...]:

@@ -45,11 +45,16 @@ class Pack:
 
     def shown(self, relative: str) -> str:
         """Return the path of a file as messages name it."""
-        return str(self.root / relative)
+        return shown(self.root, relative)
 
     def under(self, folder: str, suffix: str) -> list[str]:
         """Return the paths below a folder that end in a suffix, sorted."""
         return [path for path in self.files if path.startswith(f"{folder}/") and path.endswith(suffix)]
+
+
+def shown(root: Path, relative: str) -> str:
+    """Return a path below a root as messages name it; of hundreds of files, so without pathlib."""
+    return relative if str(root) == "." else f"{str(root).rstrip('/')}/{relative}"
 
 
 def read_pack(root: Path) -> Pack:
@@ -86,18 +91,21 @@ class _Reading:
         self.files: dict[str, bytes] = {}
         self.problems: list[Problem] = []
         self.visited: set[tuple[int, int]] = set()
+        self.full = False
+
+    def shown(self, relative: str) -> str:
+        return shown(self.root, relative)
 
     def add(self, check: str, relative: str, what: str, hint: str = "", gravity: Gravity = Gravity.ERROR) -> None:
         self.problems.append(
-            Problem(
-                file=str(self.root / relative), line=1, column=1, check=check, what=what, hint=hint, gravity=gravity
-            )
+            Problem(file=self.shown(relative), line=1, column=1, check=check, what=what, hint=hint, gravity=gravity)
         )
 
     def folder(self, relative: str, *, depth: int) -> None:
         try:
-            about = os.stat(self.real / relative)  # noqa: PTH116 - one call serves permissions and identity
-            names = sorted(os.listdir(self.real / relative))  # noqa: PTH208 - names, not paths
+            with os.scandir(f"{self.real}/{relative}") as found:  # names, kinds and paths in one call
+                entries = sorted(found, key=lambda entry: entry.name)
+            about = Path(self.real, relative).stat()
         except OSError as error:
             self.add("K008", relative, f"cannot be read: {error.strerror}")
             return
@@ -107,29 +115,25 @@ class _Reading:
         self.visited.add((about.st_dev, about.st_ino))
         if about.st_mode & stat.S_IWOTH and not about.st_mode & stat.S_ISVTX:
             self.add("K009", relative, "everyone may write into the folder", "chmod o-w", Gravity.WARNING)
-        for name in names:
-            if not name.startswith(".") and not name.endswith("~") and name != "__pycache__":
-                self.entry(f"{relative}/{name}", depth)
+        for entry in entries:
+            if not entry.name.startswith(".") and not entry.name.endswith("~") and entry.name != "__pycache__":
+                self.entry(entry, f"{relative}/{entry.name}", depth)
 
-    def entry(self, relative: str, depth: int) -> None:
-        path = self.real / relative
-        if path.is_symlink():
-            target = Path(os.path.realpath(path))
-            if not target.is_relative_to(self.real):
-                self.add("K008", relative, "a symbolic link that leaves the knowledge base", "copy the file instead")
-                return
-        if path.is_dir():
+    def entry(self, entry: os.DirEntry[str], relative: str, depth: int) -> None:
+        if entry.is_symlink() and not Path(os.path.realpath(entry.path)).is_relative_to(self.real):
+            self.add("K008", relative, "a symbolic link that leaves the knowledge base", "copy the file instead")
+        elif entry.is_dir():
             self.folder(relative, depth=depth + 1)
-        elif len(self.files) >= MAX_FILES:
-            if len(self.files) == MAX_FILES:
-                self.add("K008", relative, f"more than {MAX_FILES:,} files")
-        else:
-            self.file(relative)
+        elif len(self.files) < MAX_FILES:
+            self.file(entry.path, relative)
+        elif not self.full:
+            self.full = True
+            self.add("K008", relative, f"more than {MAX_FILES:,} files")
 
-    def file(self, relative: str) -> None:
+    def file(self, path: str, relative: str) -> None:
         try:
             # Not blocking: opening a pipe would wait for a writer.
-            descriptor = os.open(self.real / relative, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             said = "no such device" if error.errno == errno.ENXIO else error.strerror
             self.add("K008", relative, f"cannot be read: {said}")

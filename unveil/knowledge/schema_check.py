@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 from jsonschema import Draft202012Validator
 
 from unveil.knowledge.checks import finding, nearest
-from unveil.knowledge.formats.fragments import DURATION_PATTERN, NAME_PATTERN, UUID4_PATTERN
+from unveil.knowledge.formats.fragments import (
+    DATE_PATTERN,
+    DURATION_PATTERN,
+    NAME_PATTERN,
+    TAG_PATTERN,
+    UUID4_PATTERN,
+)
+from unveil.knowledge.formats.remediation import ADDRESS_PATTERN, ORIGIN_PATTERN
 from unveil.knowledge.schema_export import KINDS, schemas
 
 if TYPE_CHECKING:
@@ -32,6 +39,10 @@ _TYPE_NAMES = {"string": "text", "boolean": "true or false", "integer": "a whole
 _PATTERNS = {
     DURATION_PATTERN: ("is not a duration", "write a number and a unit: 6s, 15m, 24h, 7d"),
     NAME_PATTERN: ("is not a name", "lower case letters, digits and _, at least three, a letter first"),
+    DATE_PATTERN: ("is not a day", 'write it as "2026-11-29"'),
+    TAG_PATTERN: ("is not a tag", "e.g. subsystem.cpu, cause.cfs_quota; also impact, vendor, platform, site"),
+    ADDRESS_PATTERN: ("is not an address", "file:/sys/…, sysctl:NAME, irq:N/…, cgroup:PATH/FILE or nvml:UUID/…"),
+    ORIGIN_PATTERN: ("is not an origin", "match.KEY, fact.NAME, setting.NAME or site.NAME"),
     r"^https?://": ("is not a web address", "it begins with https://"),
 }
 _BOUNDS = {
@@ -126,8 +137,7 @@ def _problems(document: Document, error: _Failure) -> Iterator[Problem]:
             names = " or ".join(dict.fromkeys(_TYPE_NAMES[name] for name in wanted))
             hint = "leave the quotes out" if _quoted_number(error.instance, wanted) else ""
             hint = hint or ("quote it" if names == "text" and not isinstance(error.instance, dict | list) else "")
-            what = f"{_shown(error.instance)} is {_JSON_NAMES[type(error.instance)]} where {names} belongs"
-            yield finding("K005", document, path, what, hint)
+            yield finding("K005", document, path, _misplaced(error.instance, names), hint)
         case "pattern":
             yield _pattern(document, path, error)
         case "oneOf" | "anyOf":
@@ -135,9 +145,6 @@ def _problems(document: Document, error: _Failure) -> Iterator[Problem]:
         case "uniqueItems":
             twice = next(index for index, item in enumerate(error.instance) if item in error.instance[:index])
             yield finding("K005", document, (*path, twice), f"{_shown(error.instance[twice])} stands twice in the list")
-        case "dependentRequired":
-            missing = [key for keys in error.wanted.values() for key in keys if key not in error.instance]
-            yield finding("K005", document, path, f"{_and(missing)} is missing: deviates and by_sigma go together")
         case str(keyword) if keyword in _BOUNDS:
             said = _BOUNDS[keyword].format(error.wanted)
             yield finding("K005", document, path, f"{_shown(error.instance)} is {said}")
@@ -176,8 +183,7 @@ def _alternatives(document: Document, path: Path, error: _Failure) -> Iterator[P
     elif all(_own_type(each, error) for each in (branch[0] for branch in branches.values())):
         wanted = [name for branch in branches.values() for name in _types(branch[0].wanted)]
         names = " or ".join(dict.fromkeys(_TYPE_NAMES[name] for name in wanted))
-        what = f"{_shown(error.instance)} is {_JSON_NAMES[type(error.instance)]} where {names} belongs"
-        yield finding("K005", document, path, what)
+        yield finding("K005", document, path, _misplaced(error.instance, names))
     elif isinstance(error.instance, dict) and not any(map(error.instance.__contains__, _heads(options))):
         yield finding("K005", document, path, f"exactly one of {_and(_heads(options), 'or')} is needed", on_key=True)
     else:
@@ -186,13 +192,19 @@ def _alternatives(document: Document, path: Path, error: _Failure) -> Iterator[P
 
 
 def _required_choice(document: Document, path: Path, instance: Any, options: list[dict[str, Any]]) -> Problem:
-    groups = [option["required"] for option in options]
-    there = [" and ".join(group) for group in groups if all(key in instance for key in group)]
+    groups: list[list[str]] = [option["required"] for option in options]
+    there = [group for group in groups if all(key in instance for key in group)]
+    begun = [group for group in groups if len(group) > 1 and any(key in instance for key in group)]
+    if len(there) > 1:
+        # The one that was written last is the one too many.
+        last = max((group[0] for group in there), key=lambda key: document.at_key((*path, key)))
+        what = f"{_and([' and '.join(group) for group in there])} stand together: exactly one is needed"
+        return finding("K005", document, (*path, last), what, "make two clauses of it", on_key=True)
+    if begun and not there:
+        missing = [key for key in begun[0] if key not in instance]
+        what = f"{_and(missing)} is missing: {_and(begun[0])} go together"
+        return finding("K005", document, path, what, on_key=True)
     names = [" and ".join(group) for group in groups]
-    if there:
-        second = (*path, there[1].split()[0])
-        what = f"{_and(there)} stand together: exactly one is needed"
-        return finding("K005", document, second, what, "make two clauses of it", on_key=True)
     return finding("K005", document, path, f"exactly one of {_and(names, 'or')} is needed", on_key=True)
 
 
@@ -232,6 +244,15 @@ def _types(value: Any) -> list[str]:
 
 def _and(names: list[str], word: str = "and") -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
+
+
+def _misplaced(value: Any, wanted: str) -> str:
+    kind = _JSON_NAMES[type(value)]
+    return (
+        f"{kind} where {wanted} belongs"
+        if value is None or isinstance(value, dict | list)
+        else (f"{_shown(value)} is {kind} where {wanted} belongs")
+    )
 
 
 def _shown(value: Any) -> str:

@@ -237,7 +237,7 @@ class _Reading:
         text: str = node.value
         if node.style:
             if node.style == '"' and (found := _FORBIDDEN.search(text)):
-                self.add("K006", place, f"an escape sequence makes a {_describe(found.group())}", "remove it")
+                self.add("K006", place, f"an escape sequence for {_describe(found.group())}", "remove it")
             return text
         if _NULL.match(text):
             return None

@@ -58,7 +58,6 @@ def _feature_clause(feature: Schema) -> Schema:
         "A test on a feature: against a number, or against this host's own reference.",
     )
     schema["oneOf"] = [*({"required": [name]} for name in NUMERIC), {"required": ["deviates", "by_sigma"]}]
-    schema["dependentRequired"] = {"deviates": ["by_sigma"], "by_sigma": ["deviates"]}
     return schema
 
 

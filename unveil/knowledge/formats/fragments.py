@@ -13,6 +13,8 @@ API_VERSION = "unveil/v1"
 NAME_PATTERN = r"^[a-z][a-z0-9_]{2,62}$"
 UUID4_PATTERN = r"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
 DURATION_PATTERN = r"^(0|[1-9][0-9]{0,8})(ms|s|m|h|d)$"
+DATE_PATTERN = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
+TAG_PATTERN = r"^(subsystem|cause|impact|vendor|platform|site)\.[a-z0-9_-]+$"
 STATUSES = ("experimental", "test", "stable", "deprecated")
 LEVELS = ("informational", "low", "medium", "high", "critical")
 
@@ -76,7 +78,7 @@ def provenance() -> dict[str, Schema]:
         "author": described(TEXT, "Who wrote it."),
         "owner": described(TEXT, "Team that answers for false alarms."),
         "date": {
-            "type": "string", "pattern": r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$",
+            "type": "string", "pattern": DATE_PATTERN,
             "description": 'Day it was written, quoted: "2026-11-29".',
         },
         "references": {
@@ -85,7 +87,7 @@ def provenance() -> dict[str, Schema]:
         },
         "tags": {
             "type": "array", "uniqueItems": True,
-            "items": {"type": "string", "pattern": r"^(subsystem|cause|impact|vendor|platform|site)\.[a-z0-9_-]+$"},
+            "items": {"type": "string", "pattern": TAG_PATTERN},
             "description": "Labels such as subsystem.cpu, cause.cfs_quota, impact.throughput.",
         },
     }  # fmt: skip

@@ -22,7 +22,7 @@ PRECONDITIONS = ("still_matching", "no_silence")
 IMPACTS = ("none", "low", "medium", "high")
 ADDRESS_PATTERN = r"^(file|sysctl|irq|cgroup|nvml):.+|^\{\{.+\}\}$"
 
-_ORIGIN_PATTERN = r"^(match\.[a-z]+|(fact|setting)\.[a-z]+\.[a-z0-9_]+|site\.[a-z][a-z0-9_]*)$"
+ORIGIN_PATTERN = r"^(match\.[a-z]+|(fact|setting)\.[a-z]+\.[a-z0-9_]+|site\.[a-z][a-z0-9_]*)$"
 _VARIABLE_NAME = r"^(?!(item|unveil_.*)$)[a-z][a-z0-9_]{0,62}$"
 
 
@@ -32,7 +32,7 @@ def _variable() -> Schema:
         {
             "type": choice(VARIABLE_TYPES, "list is a list of texts."),
             "from": {
-                "type": "string", "pattern": _ORIGIN_PATTERN,
+                "type": "string", "pattern": ORIGIN_PATTERN,
                 "description": "match.KEY (a binding), fact.NAME, setting.NAME (address of the setting behind a fact), "
                 "or site.NAME (inventory/values.yml).",
             },

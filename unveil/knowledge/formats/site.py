@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unveil.knowledge.formats.fragments import (
     API_VERSION,
+    DATE_PATTERN,
     GLOBS,
     NAME,
     TEXT,
@@ -43,7 +44,7 @@ def filter_schema() -> Schema:
                 "default": "no_remediation",
             },
             "expires": {
-                "type": "string", "pattern": r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$",
+                "type": "string", "pattern": DATE_PATTERN,
                 "description": 'Last day it holds (UTC), quoted: "2027-03-31".',
             },
         },

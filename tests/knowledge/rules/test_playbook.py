@@ -1,0 +1,50 @@
+"""A playbook stays on its host, ends, and does nothing that is not checked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PLAYBOOK = "playbooks/raise_quota/apply.yml"
+
+MISTAKES = [
+    (PLAYBOOK, "gather_facts: false", "gather_facts: true", [
+        "4:17: error K601: facts are gathered (gather_facts: false)",
+    ]),
+    (PLAYBOOK, "  gather_facts: false\n", "", [
+        "2:3: error K601: facts are gathered (gather_facts: false)",
+    ]),
+    (PLAYBOOK, "\"{{ unveil_target | default('localhost') }}\"", "all", [
+        "3:10: error K605: hosts: all takes more than the run's host",
+    ]),
+    (PLAYBOOK, "      unveil_setting:", "      ignore_errors: true\n      unveil_setting:", [
+        "7:7: error K604: ignore_errors hides failures",
+    ]),
+    (PLAYBOOK, "ansible.builtin.debug:", "ansible.builtin.pause:", [
+        "10:7: error K604: pause makes the outcome of a run unknowable",
+        "11:14: error K508: 'tenant' is text that a tenant chose: it may only be shown (ansible.builtin.debug: msg)",
+    ]),
+    (PLAYBOOK, "ansible.builtin.debug:\n        msg", "ansible.builtin.shell:\n        cmd", [
+        "11:14: error K508: 'tenant' is text that a tenant chose: it may only be shown (ansible.builtin.debug: msg)",
+    ]),
+    (PLAYBOOK, "unveil_setting:\n", "community.general.xattr:\n", [
+        "7:7: error K607: module 'community.general.xattr' is not one of ours (ansible.builtin or playbooks/modules)",
+    ]),
+    (PLAYBOOK, "ansible.builtin.debug:", "debug:", [
+        "10:7: error K607: module 'debug' is not one of ours (write ansible.builtin.debug)",
+        "11:14: error K508: 'tenant' is text that a tenant chose: it may only be shown (ansible.builtin.debug: msg)",
+    ]),
+    (PLAYBOOK, "---\n", "", [
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("file", "old", "new", "expected"), MISTAKES)
+def test_a_playbook_that_escapes_its_bounds_is_refused(
+    told: Callable[[str, str, str], list[str]], file: str, old: str, new: str, expected: list[str]
+) -> None:
+    assert told(file, old, new) == expected

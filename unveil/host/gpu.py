@@ -216,7 +216,7 @@ class GpuReader:
         elif isinstance(frame, IdentityFrame):
             gpu.identity = frame
         elif isinstance(frame, SampleFrame):
-            gpu.values = [frame.values.get(name, _NAN) for name in _NAMES]
+            gpu.values = [_NAN if value is None else value for value in frame.values]
             gpu.at_ns, gpu.told, gpu.called_ns, gpu.latency_s = frame.at_ns, False, None, frame.latency_s
             if frame.reasons is not None:
                 gpu.reasons = frame.reasons

@@ -29,7 +29,7 @@ from unveil.host.gpu_frames import (
     SampleFrame,
     write_frame,
 )
-from unveil.host.sources.gpu import GpuSource, open_nvml
+from unveil.host.sources.gpu import METRICS, GpuSource, open_nvml
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,7 +100,7 @@ class _Reporter:
                 gpu=gpu,
                 at_ns=time.monotonic_ns(),
                 latency_s=reading.latency_s,
-                values=dict(reading.values),
+                values=[reading.values.get(metric.name) for metric in METRICS],
                 reasons=news,
             )
         )

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +36,14 @@ class SampleFrame:
 
     Attributes:
         at_ns: when the last of its values was there.
+        values: in the order of ``METRICS``, None where absent; names would make most of the frame.
         reasons: metric → why it is absent; None when they are the same as in the frame before.
     """
 
     gpu: str
     at_ns: int
     latency_s: float
-    values: dict[str, float]
+    values: list[float | None]
     reasons: dict[str, str] | None = None
 
 
@@ -105,10 +106,13 @@ def write_frame(frame: Frame) -> bytes:
     return json.dumps([_NAMES[type(frame)], asdict(frame)], separators=(",", ":")).encode() + b"\n"
 
 
-def read_frame(line: bytes) -> Frame | None:
-    """Return the frame that a line holds, None when it holds something else (a library that prints, last words)."""
-    try:
-        name, body = json.loads(line)  # the child is ours: its words are not checked further
-        return _FRAMES[name](**body)
-    except (ValueError, TypeError, KeyError):
-        return None
+def read_frames(lines: Sequence[bytes]) -> tuple[list[Frame], list[bytes]]:
+    """Return the frames that lines hold, and the lines that hold something else (a library that prints, last words)."""
+    frames, others = [], []
+    for line in lines:
+        try:
+            name, body = json.loads(line)  # the child is ours: its words are not checked further
+            frames.append(_FRAMES[name](**body))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            others.append(line)
+    return frames, others

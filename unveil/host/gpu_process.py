@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from unveil.host.driver_process import ask_to_end, wait_or_leave
-from unveil.host.gpu_frames import AbsentFrame, FailedFrame, read_frame
+from unveil.host.gpu_frames import AbsentFrame, FailedFrame, read_frames
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -144,13 +144,9 @@ class GpuProcess:
         *lines, self._pending = self._pending.split(b"\n")
         if len(self._pending) > _MOST_PENDING:
             self._pending = b""
-        frames = []
-        for line in lines:
-            frame = read_frame(line)
-            if frame is not None:
-                frames.append(frame)
-            elif line.strip():
-                self._last_words = line.decode("utf-8", "replace").strip()[:200]
+        frames, others = read_frames(lines)
+        for line in others:
+            self._last_words = line.decode("utf-8", "replace").strip()[:200] or self._last_words
         return frames, ended
 
     def _reap(self, now_ns: int) -> None:

@@ -6,6 +6,7 @@ it meets a terminal: control characters and direction overrides become visible e
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
@@ -13,7 +14,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rich.console import Console
 
@@ -109,3 +110,20 @@ def line(text: str, *, style: str = "") -> None:
     from rich.text import Text
 
     console().print(Text(text, style=style), soft_wrap=True)
+
+
+@contextlib.contextmanager
+def progress(what: str, *, total: float | None, quiet: bool = False) -> Iterator[Callable[[int], None]]:
+    """Show how far something is, on a terminal only; yields a function that takes how much is done."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.0f}"), TimeElapsedColumn())
+    if total is not None:
+        columns = (*columns, TimeRemainingColumn())  # type: ignore[assignment]  # a tuple that grows by one
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.update(task, completed=done)

@@ -22,7 +22,7 @@ from unveil.remediation.planner import plan as draw_plan
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from unveil.engine.watch import Watch
+    from unveil.engine.watched import Watched
     from unveil.records.match import Episode
     from unveil.records.remediation import Remediation
     from unveil.records.run import Run
@@ -33,7 +33,7 @@ MAX_SILENCE_S = 30 * 86400
 class Commands:
     """Questions and orders for one watch."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: Watched) -> None:
         self._watch = watch
         self._questions: dict[str, Callable[..., Any]] = {
             **watch.history.methods,

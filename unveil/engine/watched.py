@@ -1,0 +1,103 @@
+"""Watched: what the commands know of a watch, be it over a live host or over a recording."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from unveil.engine.history import History
+    from unveil.engine.pipeline import Pipeline
+    from unveil.knowledge.knowledge_base import KnowledgeBase
+    from unveil.records.fact import FactTable
+    from unveil.records.knowledge import KnowledgeState
+    from unveil.records.remediation import Mode, Remediation
+    from unveil.records.run import Plan, Run
+    from unveil.store.journal import Journal
+    from unveil.store.queries import Queries
+
+
+class Knowledge(Protocol):
+    """The knowledge base in use."""
+
+    current: KnowledgeBase
+    state: KnowledgeState
+
+    def rescan(self) -> None:
+        """Look at the files again, or refuse."""
+
+
+class Runs(Protocol):
+    """Whoever carries plans out, or refuses to."""
+
+    def propose(self, plan: Plan, *, actor: str) -> Run:
+        """Journal a plan as a run that waits."""
+        ...
+
+    def approve(self, run: Run, *, plan_hash: str, actor: str) -> Run:
+        """Approve exactly the plan that was shown."""
+        ...
+
+    def apply(self, run: Run, *, plan_hash: str, actor: str) -> Run:
+        """Start an approved plan."""
+        ...
+
+    def cancel(self, run: Run, *, actor: str) -> Run:
+        """Stop a run, and put back what it changed."""
+        ...
+
+    def roll_back(self, run: Run, *, actor: str) -> Run:
+        """Put back what a run changed."""
+        ...
+
+    def dry_run(self, run: Run) -> None:
+        """Let Ansible go through a plan in check mode."""
+
+
+class Readable(Protocol):
+    """Managed settings that can be read."""
+
+    def peek(self, address: str) -> str | None:
+        """Return the content of a setting, None where it cannot be read."""
+        ...
+
+
+class Watched(Protocol):
+    """What is asked about."""
+
+    host: str
+    journal: Journal
+    queries: Queries
+    history: History
+    pipeline: Pipeline
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """Return the knowledge base in use."""
+        ...
+
+    @property
+    def runs(self) -> Runs:
+        """Return who carries plans out."""
+        ...
+
+    @property
+    def settings(self) -> Readable:
+        """Return the managed settings."""
+        ...
+
+    @property
+    def facts(self) -> FactTable:
+        """Return the facts as last read."""
+        ...
+
+    def clock(self) -> float:
+        """Return the wall clock, seconds since the epoch; of the recording in a replay."""
+        ...
+
+    def mode(self, remediation: Remediation) -> Mode:
+        """Return how far automation may go with a remediation here."""
+        ...
+
+    def status(self) -> dict[str, Any]:
+        """Return how the watch and its host are, as plain JSON."""
+        ...

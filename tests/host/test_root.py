@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from unveil.host.root import HostRoot
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_links_within_the_root_are_followed_and_others_are_not(tmp_path: Path) -> None:

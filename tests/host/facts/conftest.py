@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,7 +12,9 @@ from unveil.host.facts.reader import read_facts
 from unveil.host.facts.sheet import FactSheet
 from unveil.host.root import HostRoot
 from unveil.records.entity import HOST, Entity, EntityKind
-from unveil.records.fact import Fact, FactTable
+
+if TYPE_CHECKING:
+    from unveil.records.fact import Fact, FactTable
 
 
 class Tree:
@@ -55,7 +58,9 @@ class Tree:
             self.write(f"{folder}/msi_irqs/{irq}", "msix\n")
         return folder
 
-    def irq(self, irq: int, affinity: str, effective: str | None, *, action: str = "queue", managed: bool = False) -> None:
+    def irq(
+        self, irq: int, affinity: str, effective: str | None, *, action: str = "queue", managed: bool = False
+    ) -> None:
         folder = f"proc/irq/{irq}"
         self.write(f"{folder}/smp_affinity_list", affinity + "\n")
         if managed:

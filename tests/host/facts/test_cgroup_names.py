@@ -77,9 +77,7 @@ def test_any_text_that_a_tenant_chooses_has_an_identity(key: str) -> None:
 
 @given(st.text(st.characters(exclude_characters="/\\", codec="utf-8"), min_size=1, max_size=40))
 def test_a_virtual_machine_keeps_the_name_that_was_chosen(name: str) -> None:
-    escaped = "".join(
-        chr(byte) if chr(byte).isalnum() and byte < 128 else f"\\x{byte:02x}" for byte in name.encode()
-    )
+    escaped = "".join(chr(byte) if chr(byte).isalnum() and byte < 128 else f"\\x{byte:02x}" for byte in name.encode())
     identity = identify(f"/machine.slice/machine-qemu\\x2d1\\x2d{escaped}.scope")
     assert (identity.kind, identity.name) == ("vm", name)
 

@@ -1,21 +1,21 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from unveil.host.facts.cgroup_mounts import find_cgroup_mounts
-from unveil.host.facts.cgroup_walk import MAX_CGROUPS, cgroup_key, choose_cgroups, find_cgroups
+from unveil.host.facts.cgroup_walk import MAX_CGROUPS
 from unveil.host.facts.reader import read_facts
+from unveil.host.root import HostRoot
 from unveil.records.codec import encode
 from unveil.records.entity import Entity, EntityKind
-from unveil.records.fact import Fact
 
 if TYPE_CHECKING:
     from conftest import Tree
 
-    from unveil.records.fact import FactTable
+    from unveil.records.fact import Fact, FactTable
 
 A, B = "a1" * 32, "b2" * 32
 V2 = "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"
@@ -120,13 +120,14 @@ def test_a_damaged_quota_is_absent_and_no_exception(tree: Tree, content: str) ->
     assert tree.facts().value("cpu.cgroup_quota", _cgroup("/pod1")) is None
 
 
-@pytest.mark.parametrize("name", [b"a b", b"{{ 7*7 }}", b"\xff\xfe", "naïve".encode(), b"..x", b"-rf", b"'; true", b"\\x2d", b"a\tb"])
+@pytest.mark.parametrize(
+    "name", [b"a b", b"{{ 7*7 }}", b"\xff\xfe", "naïve".encode(), b"..x", b"-rf", b"'; true", b"\\x2d", b"a\tb"]
+)
 def test_names_that_tenants_choose_are_only_text(tree: Tree, name: bytes) -> None:
     _v2(tree)
     folder = os.fsencode(tree.folder / "sys/fs/cgroup") + b"/" + name
-    os.mkdir(folder)
-    with open(folder + b"/cpu.max", "wb") as file:
-        file.write(b"50000 100000\n")
+    Path(os.fsdecode(folder)).mkdir()
+    Path(os.fsdecode(folder), "cpu.max").write_bytes(b"50000 100000\n")
     table = tree.facts()
     (entity,) = table.entities(EntityKind.CGROUP)
     assert table.value("cpu.cgroup_quota", entity) == 0.5
@@ -160,30 +161,7 @@ def test_cgroups_that_are_sampled_always_get_facts(tree: Tree) -> None:
     assert table.value("cpu.cgroup_quota", _cgroup("/gone")) is None
 
 
-def test_the_walk_stops_at_units_and_survives_a_deep_tree(tree: Tree) -> None:
-    _v2(tree)
-    tree.cgroup("sys/fs/cgroup/" + "/".join(["d"] * 60))
-    tree.cgroup("sys/fs/cgroup/slurm/uid_0/job_7/step_0/task_0")
-    found = find_cgroups(tree.root, find_cgroup_mounts(tree.root))
-    assert "/slurm/uid_0/job_7" in found
-    assert "/slurm/uid_0/job_7/step_0" not in found
-    assert max(path.count("/") for path in found) == 12
-
-
-def test_choosing_does_not_depend_on_the_order() -> None:
-    keys = [f"/k{number}" for number in range(90)]
-    assert choose_cgroups(keys, prefer=["/k89"]) == choose_cgroups(reversed(keys), prefer=["/k89"])
-    assert "/k89" in choose_cgroups(keys, prefer=["/k89"])
-    assert cgroup_key("/a\udcff") == "/a\\xff"
-
-
 def test_this_machines_own_cgroup_is_read() -> None:
-    table = read_facts_of_this_machine()
+    table = read_facts(HostRoot())
     for entity in table.entities(EntityKind.CGROUP):
         assert table.value("cpu.cgroup_kind", entity) in {"container", "vm", "service", "slice", "job", "other"}
-
-
-def read_facts_of_this_machine() -> FactTable:
-    from unveil.host.root import HostRoot
-
-    return read_facts(HostRoot())

@@ -42,7 +42,7 @@ def test_this_machine_keeps_to_the_catalogue() -> None:
     assert table.value("cpu.online_count") == os.cpu_count()
     assert table.value("cpu.kernel") == os.uname().release
     assert {entity.key for entity in table.entities(EntityKind.NIC)} == {
-        name for name in os.listdir("/sys/class/net") if (Path("/sys/class/net") / name).is_dir()
+        path.name for path in Path("/sys/class/net").iterdir() if path.is_dir()
     }
 
 

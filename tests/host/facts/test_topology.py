@@ -103,7 +103,11 @@ def test_governors_are_settings_of_each_cpu(tree: Tree) -> None:
 
 @pytest.mark.parametrize(
     ("flags", "product", "expected"),
-    [("fpu sse hypervisor", "Standard PC (Q35)", "unknown"), ("fpu sse", "PowerEdge", "none"), ("hypervisor", "KVM", "kvm")],
+    [
+        ("fpu sse hypervisor", "Standard PC (Q35)", "unknown"),
+        ("fpu sse", "PowerEdge", "none"),
+        ("hypervisor", "KVM", "kvm"),
+    ],
 )
 def test_the_hypervisor_is_told_by_flag_and_product(tree: Tree, flags: str, product: str, expected: str) -> None:
     tree.write("proc/cpuinfo", f"processor\t: 0\nmodel name\t: Some CPU\nflags\t\t: {flags}\n\n")

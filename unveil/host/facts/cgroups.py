@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # v1 has no word for "no limit" but the largest number of pages; it depends on the page size.
 _UNLIMITED_BYTES = 1 << 62
+_MOST = 16384  # bytes of a setting; the kernel gives each in one answer
 
 
 class UnlimitedError(ValueError):
@@ -46,7 +47,7 @@ class _Place:
         reason = f"the host has no {controller} controller"
         if folder is not None:
             try:
-                data = self.sheet.root.read(f"{folder}/{file}")
+                data = self.sheet.root.head(f"{folder}/{file}", _MOST)
             except FileNotFoundError:
                 reason = f"the {controller} controller is not enabled for it"
             except OSError as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from posixpath import normpath
 from typing import TYPE_CHECKING
 
 from unveil.host.cpulist import format_cpulist
@@ -56,14 +57,13 @@ def nic_devices(sheet: FactSheet) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for name in sheet.names(_NET):
         try:
-            path = sheet.root.resolve(f"{_NET}/{name}")
-        except OSError:
-            continue  # a dangling link of a captured tree, or an interface that went between the two calls
-        own = path.rpartition("/net/")[0]
-        if path.startswith("sys/devices/") and "/virtual/" not in path and own:
-            found[name] = own
-        elif sheet.root.exists(f"{path}/ifindex") or sheet.root.exists(f"{path}/mtu"):  # bonding_masters is a file
-            found[name] = None
+            path = normpath(f"{_NET}/{sheet.root.readlink(f'{_NET}/{name}')}")
+        except OSError:  # not a link: an interface of an old kernel, or a file such as bonding_masters
+            if sheet.root.exists(f"{_NET}/{name}/ifindex"):
+                found[name] = None
+            continue
+        own, net, _ = path.rpartition("/net/")
+        found[name] = own if net and path.startswith("sys/devices/") and "/virtual/" not in path else None
     ordered = sorted(found.items(), key=lambda item: (item[1] is None, item[0]))
     return dict(ordered[:MAX_NICS])
 

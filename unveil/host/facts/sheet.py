@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from unveil.host.root import HostRoot
     from unveil.records.fact import FactValue
 
+# Files of facts hold one value, which the kernel gives in one answer: no need to ask whether there is more.
+_MOST = 16384
+
 _WHY = {
     errno.ENOENT: "this kernel has no {path}",
     errno.ENOTDIR: "this kernel has no {path}",
@@ -112,7 +115,7 @@ class FactSheet:
             setting: the address of the managed setting when the file is one; its content is then kept as it stands.
         """
         try:
-            data = self.root.read(path)
+            data = self.root.head(path, _MOST)
         except OSError as error:
             self.miss(name, why(error, path), entity)
             self.settings.pop(setting or "", None)
@@ -131,7 +134,7 @@ class FactSheet:
     def text(self, path: str) -> str | None:
         """Return the stripped content of a file that is no fact by itself, None where it cannot be read."""
         try:
-            return plain(self.root.read(path))
+            return plain(self.root.head(path, _MOST))
         except OSError:
             return None
 

@@ -17,7 +17,7 @@ from unveil.remediation.lifecycle import new_run
 from unveil.remediation.planner import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from unveil.execution.request import RunEvent, RunResult
     from unveil.execution.supervisor import ChildRun
@@ -126,6 +126,6 @@ def finish(child: ChildRun, *, seconds: float = 60.0) -> tuple[RunResult, list[R
 
 
 @pytest.fixture
-def supervisor(tmp_path: Path, tree: Path) -> Iterator[RunSupervisor]:
+def supervisor(tmp_path: Path, tree: Path) -> RunSupervisor:
     """Give a supervisor whose modules act on the tree."""
-    yield RunSupervisor(tmp_path / "runs", MODULES, host_root=str(tree))
+    return RunSupervisor(tmp_path / "runs", MODULES, host_root=str(tree))

@@ -36,9 +36,7 @@ def block_of(samples: Mapping[str, Sequence[float | None]], step_s: float, start
     columns = [[NONE if each is None else float(each) for each in column] for column in samples.values()]
     values = np.array(columns).T
     times = ((start_s + step_s * np.arange(len(values))) * 1e9).round().astype(np.int64)
-    return SampleBlock(
-        tier=Tier.MEDIUM, layout=Layout(tuple(map(channel_of, samples))), times_ns=times, values=values
-    )
+    return SampleBlock(tier=Tier.MEDIUM, layout=Layout(tuple(map(channel_of, samples))), times_ns=times, values=values)
 
 
 def window_of(*blocks: SampleBlock, index: int = 0) -> Window:

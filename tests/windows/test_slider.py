@@ -137,6 +137,15 @@ def test_two_sources_of_one_tier_do_not_push_each_other_out() -> None:
     assert not np.isnan(np.concatenate([each.values.ravel() for each in window.blocks])).any()
 
 
+def test_a_source_that_moved_in_with_another_leaves_no_stale_twin() -> None:
+    node = Layout((Channel("memory.node_free", (("node", "0"),)),))
+    both = Layout((*SLOW.channels, *node.channels))
+    before = [block(Tier.SLOW, SLOW, [0, 2 * S]), block(Tier.SLOW, node, [0])]
+    windows = Slider().push([fast(0, 9_000), *before, block(Tier.SLOW, both, [5 * S])], wall_s=0.0)
+    assert [len(window.blocks) for window in windows] == [3, 3, 2, 2, 2, 2]
+    assert windows[-1].blocks[1].layout is both
+
+
 def test_windows_say_how_many_ticks_they_lack() -> None:
     times = [ms * MS for ms in range(0, 5100, 100) if not 1000 < ms < 1500]
     windows = Slider().push([block(Tier.FAST, FAST, times)], wall_s=0.0)

@@ -60,7 +60,8 @@ def plain(
     """Return features that are statistics of one metric each.
 
     Args:
-        unit: of the statistic; a slope is in that per second and has a sign, events that are bytes are bytes per second.
+        unit: of the statistic; a slope is in that per second and has a sign, events that are bytes get
+            their own unit.
         rows: metric without its subsystem → what it is.
         name: how the feature is called after the metric, e.g. ``disk_{}``.
         over: labels of its channels, see ``Channels``.

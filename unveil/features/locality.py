@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from unveil.features.families import across, counters, ratio
+from unveil.features.families import across, counters, device_irqs, ratio
 from unveil.features.feature import Across, Channels, Feature, Formula, Pick, Picked, Stat, Trouble, feature
 from unveil.records.entity import Entity, EntityKind
 
@@ -72,23 +74,16 @@ def _cpus(value: object) -> frozenset[str] | None:
         return None
     ids: set[int] = set()
     for part in filter(None, value.strip().split(",")):
-        low, _, high = part.partition("-")
-        if not (low.isascii() and low.isdigit() and (high or low).isascii() and (high or low).isdigit()):
+        span = re.fullmatch(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", part)
+        if span is None or int(span[2] or 0) > _HIGHEST_ID:
             return None
-        if len(low) > 5 or len(high) > 5 or int(high or low) > _HIGHEST_ID:
-            return None
-        ids.update(range(int(low), int(high or low) + 1))
+        ids.update(range(int(span[1]), int(span[2] or span[1]) + 1))
     return frozenset(map(str, ids))
 
 
-_IRQ = "cpu.irq"
 _PLACE_FACTS = ("network.nic_irqs", "network.nic_node", "network.nic_local_cpus", "interconnect.node_cpus")
-_ALL_NIC_IRQS = Channels(
-    metric=_IRQ, stat=Stat.RATE, over=("irq",), loose=True, pick=Pick(("network.nic_irqs",), _nic_irqs)
-)
-_REMOTE_NIC_IRQS = Channels(
-    metric=_IRQ, stat=Stat.RATE, over=("irq",), loose=True, pick=Pick(_PLACE_FACTS, _remote_nic_irqs)
-)
+_ALL_NIC_IRQS = replace(device_irqs(), pick=Pick(_PLACE_FACTS[:1], _nic_irqs))
+_REMOTE_NIC_IRQS = replace(device_irqs(), pick=Pick(_PLACE_FACTS, _remote_nic_irqs))
 _NODE_ANON = "interconnect.cgroup_node_anon"
 _AWAY = Channels(metric=_NODE_ANON, stat=Stat.LAST, over=("cgroup", "node"), pick=Pick((_HOME_NODE,), _away_from_home))
 

@@ -33,6 +33,7 @@ Key = TypeVar("Key")
 
 ABSENT = 0  # the register that holds NaN
 ONE = 1
+ZERO = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ class Planner:
 
     def __init__(self, roster: Roster) -> None:
         self._roster = roster
-        self._size = 2
+        self._size = 3
         self._constants: dict[tuple[str, Entity], int] = {}
         self._reads: dict[tuple[int, Stat, int], int] = {}
         self._instances: dict[tuple[int, ...], int] = {}
@@ -163,7 +164,7 @@ class Planner:
         self._ratios: dict[tuple[int, int, float], int] = {}
         self._across: dict[tuple[Across, tuple[int, ...]], int] = {}
         self._terms: dict[tuple[Term, Entity], int] = {}
-        self._values: list[tuple[int, float]] = [(ONE, 1.0)]
+        self._values: list[tuple[int, float]] = [(ONE, 1.0), (ZERO, 0.0)]
 
     def register(self, formula: Formula, entity: Entity) -> int:
         """Return the register that will hold the value of a formula for an entity."""
@@ -239,10 +240,12 @@ class Planner:
         if not isinstance(term, Channels):
             return self._constant(term.fact, entity)
         places = self._roster.places(term, entity)
+        if places is None:
+            return ABSENT
         registers = tuple(self._get(self._reads, (block, term.stat, column)) for block, column in places)
         if len(registers) > 1:
             return self._get(self._instances, registers)
-        return registers[0] if registers else ABSENT
+        return registers[0] if registers else ZERO
 
     def _constant(self, fact: str, entity: Entity) -> int:
         value = self._roster.facts.value(fact, entity)

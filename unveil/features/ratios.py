@@ -13,7 +13,7 @@ from unveil.records.entity import EntityKind
 
 _DOWN, _EITHER = Trouble.DOWN, Trouble.EITHER
 _NIC, _DISK, _GPU, _CGROUP = EntityKind.NIC, EntityKind.DISK, EntityKind.GPU, EntityKind.CGROUP
-_MEMORY_TOTAL = (FactNumber(fact="memory.total"),)
+_MEMORY_TOTAL = gauges("memory", "total", Stat.MEAN)
 _NIC_SPEED = (FactNumber(fact="network.nic_speed", per=_NIC),)
 _NET_RX = (Channels(metric="cpu.softirqs", stat=Stat.RATE, where=(("vector", "NET_RX"),)),)
 _TRAFFIC = counters("network", "rx_bytes tx_bytes", ("nic",))
@@ -77,6 +77,13 @@ MEMORY_RATIOS: tuple[Feature, ...] = (
         _MEMORY_TOTAL,
         trouble=_EITHER,
         detect=False,
+    ),
+    ratio(
+        "memory.swap_free_share.last",
+        "share of swap that is unused",
+        gauges("memory", "swap_free", Stat.LAST),
+        gauges("memory", "swap_total", Stat.LAST),
+        trouble=_DOWN,
     ),
     ratio(
         "memory.anon_huge_share.last",

@@ -61,21 +61,24 @@ class Roster:
         """Return those that stand for something of their own: no bridge, no bond, no LVM volume, no root cgroup."""
         return tuple(entity for entity in self.entities(kind) if entity.key in self._counted[kind])
 
-    def places(self, channels: Channels, entity: Entity) -> list[Place]:
-        """Return where the channels stand that a selection means for an entity."""
+    def places(self, channels: Channels, entity: Entity) -> list[Place] | None:
+        """Return where the channels stand that a selection means for an entity.
+
+        None when there are none, or nobody knows which they are; nothing, when they are known and none of them is
+        such as was asked for (no interrupt of the NIC is far from it): the sum over them is zero.
+        """
         if channels.pick is not None:
             picked = channels.pick.choose(self.facts, entity)
             if picked is None:
-                return []
-            candidates = self._by_first_label(channels)
-            return [
-                place for key in sorted(picked.keys) for labels, place in candidates.get(key, ()) if picked.fit(labels)
-            ]
+                return None
+            groups = self._by_first_label(channels)
+            candidates = [each for key in sorted(picked.keys) for each in groups.get(key, ())]
+            return [place for labels, place in candidates if picked.fit(labels)] if candidates else None
         kind = EntityKind.HOST if channels.whole_for(entity.kind) else entity.kind
         found = self._found.get((channels, kind))
         if found is None:
             found = self._found[channels, kind] = self._grouped(channels, kind)
-        return found.get(entity.key if kind is entity.kind else "", [])
+        return found.get(entity.key if kind is entity.kind else "")
 
     def _by_first_label(self, channels: Channels) -> Mapping[str, Sequence[tuple[Labels, Place]]]:
         name = (channels.metric, channels.over)

@@ -54,7 +54,8 @@ WORDS = st.sampled_from(
         b"cpu", b"cpu0", b"cpu1", b"intr", b"ctxt", b"some", b"full", b"avg10=0.00", b"total=5", b"total=-5", b"CPU0",
         b"CPU1", b"CPU7", b"HI:", b"24:", b"LOC:", b"eth0:", b"eth0:5", b"|", b"face", b"bytes", b"packets", b"pgfault",
         b"pgscan_kswapd", b"MemFree:", b"HugePages_Total:", b"Hugepagesize:", b"kB", b"Node", b"Tcp:", b"InSegs",
-        b"sda", b"usage_usec", b"nr_periods", b"total_rss", b"hierarchical_anon=5", b"N0=4", b"N1=4", b"total=.5", b"total=1.5",
+        b"sda", b"usage_usec", b"nr_periods", b"total_rss", b"hierarchical_anon=5", b"N0=4", b"N1=4",
+        b"total=.5", b"total=1.5",
     ]
 )  # fmt: skip
 NO_NUMBERS = st.sampled_from(

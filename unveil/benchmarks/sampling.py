@@ -71,8 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sampler = Sampler(HostRoot(options.host_root))
     gc.collect()
     gc.freeze()
-    idle = _pace(max(3.0, options.seconds / 4), lambda _number, _now_ns: None)
-    _pace(3.0, work)
+    idle = _pace(options.seconds / 4, lambda _number, _now_ns: None)
+    _pace(min(3.0, options.seconds), work)
     ticks.clear()
     collects.clear()
     values = 0

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from unveil.errors import SourceAbsentError
+from unveil.host.active_source import ActiveSource
+from unveil.host.cgroups import CgroupTrees
+from unveil.host.parsers.keyed import Part, parse_keyed
+from unveil.host.source import FAST, MEDIUM, SLOW, SLOWEST, Feed, Source, SourceState, Surroundings
+
+PARSE = partial(parse_keyed, parts={b"a": Part("memory.a")})
+MS = 1_000_000
+
+
+@pytest.fixture
+def active(procfs):
+    def make(*paths: str, absent: str = "") -> ActiveSource:
+        def feeds(_: Surroundings) -> tuple[Feed, ...]:
+            if absent:
+                raise SourceAbsentError(absent)
+            return tuple(Feed(path=path, parser=PARSE) for path in paths)
+
+        surroundings = Surroundings(root=procfs.root, cgroups=CgroupTrees(procfs.root))
+        source = ActiveSource(Source(name="test", pace=FAST, metrics=(), feeds=feeds), surroundings)
+        source.look(room=10)
+        return source
+
+    return make
+
+
+def test_a_source_in_good_health_says_what_it_gives(procfs, active) -> None:
+    procfs.write("x", "a 1\n")
+    health = active("x").health()
+    assert (health.state, health.files, health.channels, health.reason) == (SourceState.OK, 1, 1, "")
+
+
+def test_a_source_that_this_host_lacks_is_absent_with_the_reason(active) -> None:
+    health = active(absent="one node only").health()
+    assert (health.state, health.reason) == (SourceState.ABSENT, "one node only")
+    health = active("gone").health()
+    assert health.state is SourceState.ABSENT
+    assert "/gone" in health.reason
+
+
+def test_a_source_of_which_a_part_fails_is_fine_and_tells_the_part(procfs, active) -> None:
+    procfs.write("x", "a 1\n")
+    health = active("x", "gone").health()
+    assert health.state is SourceState.OK
+    assert "1 of 2 files" in health.reason
+
+
+def test_a_text_that_nobody_knows_is_a_failure(procfs, active) -> None:
+    procfs.write("x", "nothing of ours\n")
+    health = active("x").health()
+    assert (health.state, health.channels) == (SourceState.FAILED, 0)
+    assert "/x" in health.reason
+
+
+def test_no_more_files_are_opened_than_there_is_room(procfs, active) -> None:
+    for name in "pqr":
+        procfs.write(name, "a 1\n")
+    source = active("p", "q", "r")
+    source.close()
+    source.files = []
+    source.look(room=2)
+    assert len(source.files) == 2
+    assert "1 of 3 files left out" in source.health().reason
+
+
+def test_files_that_stay_are_kept_open_when_others_come_and_go(procfs, active) -> None:
+    paths = ["x", "y"]
+    for name in "xyz":
+        procfs.write(name, "a 1\n")
+    surroundings = Surroundings(root=procfs.root, cgroups=CgroupTrees(procfs.root))
+    feeds = lambda _: tuple(Feed(path=path, parser=PARSE) for path in paths)  # noqa: E731  # reads the list anew
+    source = ActiveSource(Source(name="test", pace=FAST, metrics=(), feeds=feeds), surroundings)
+    assert source.look(room=10)
+    first, second = source.files
+    paths[:] = ["x", "z"]
+    assert source.look(room=10)
+    assert not source.look(room=10)
+    assert source.files[0] is first
+    assert not second.is_open
+
+
+def test_a_source_over_budget_moves_down_pace_by_pace_and_says_so(procfs, active) -> None:
+    procfs.write("x", "a 1\n")
+    source = active("x")
+    for pace in (MEDIUM, SLOW, SLOWEST):
+        for _ in range(9):
+            source.spent_ns = 6 * MS
+            source.settle()
+        assert source.judge(5 * MS, 10 * MS)
+        assert source.pace is pace
+    assert "6.0 ms" in source.health().reason
+    assert source.health().tier is SLOWEST.tier
+    assert not source.judge(5 * MS, 10 * MS)
+
+
+def test_a_source_that_is_far_too_dear_even_then_is_not_read_any_more(procfs, active) -> None:
+    procfs.write("x", "a 1\n")
+    source = active("x")
+    for _ in range(4):
+        for _ in range(9):
+            source.spent_ns = 100 * MS
+            source.settle()
+        source.judge(5 * MS, 10 * MS)
+    health = source.health()
+    assert (health.state, health.files) == (SourceState.FAILED, 0)
+    assert "not read any more" in health.reason
+    assert not source.look(room=10)
+
+
+def test_a_few_dear_readings_are_no_reason(procfs, active) -> None:
+    procfs.write("x", "a 1\n")
+    source = active("x")
+    for cost in (1, 90, 1, 90, 1, 1, 1):
+        source.spent_ns = cost * MS
+        source.settle()
+    assert not source.judge(5 * MS, 10 * MS)
+
+
+def test_a_layout_that_changes_all_the_time_is_a_reason_to_slow_down(procfs, active) -> None:
+    procfs.write("x", "a 1\n")
+    source = active("x")
+    source.learnt_ns = 60 * MS
+    assert source.judge(5 * MS, 50 * MS)
+    assert "changes all the time" in source.health().reason

@@ -362,16 +362,6 @@ def test_facts_name_the_gpu_its_place_its_limits_and_its_processes(nvml, watch_o
     assert watch.reader.facts() is watch.reader.facts()
 
 
-def test_a_child_ends_when_its_watcher_is_gone(nvml) -> None:
-    child = subprocess.Popen(
-        [sys.executable, "-m", "unveil.host.gpu_child", "--interval", "0.05"], env=nvml.env, stdout=subprocess.PIPE
-    )
-    assert child.stdout is not None
-    assert child.stdout.readline().startswith(b'["gpus"')
-    child.stdout.close()
-    assert child.wait(5) == 0
-
-
 def test_a_child_that_dies_is_started_again_with_what_killed_it_told(nvml, watch_of) -> None:
     watch = watch_of()
     watch.until(lambda: len(watch.blocks) >= 1)

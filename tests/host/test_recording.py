@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -16,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unveil.errors import BadInputError, UnreadableError
-from unveil.host.fact_json import decode_facts, encode_facts
 from unveil.host.recording import RecordingWriter, read_recording
 from unveil.records.entity import Entity, EntityKind
 from unveil.records.fact import Fact, FactTable
@@ -175,13 +173,6 @@ def test_facts_come_back_before_the_second_from_which_they_were_valid(tmp_path: 
     assert ticks[2].facts is not None
     assert ticks[2].facts.facts == FACTS.facts[:1]
     assert [wall_s for wall_s, _ in read_recording(path).facts()] == [0.0, 2.0]
-
-
-def test_a_table_of_facts_survives_json() -> None:
-    back = decode_facts(json.loads(json.dumps(encode_facts(FACTS))))
-    assert back.facts == FACTS.facts
-    assert back.settings == FACTS.settings
-    assert back.value("network.nic_irqs", Entity(EntityKind.NIC, "eth0")) == ("24", "25")
 
 
 def test_hostile_labels_get_a_column_each(tmp_path: Path) -> None:

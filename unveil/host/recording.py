@@ -24,6 +24,7 @@ import numpy as np
 from unveil.errors import BadInputError, UnreadableError, UnveilError
 from unveil.host.fact_json import decode_facts, encode_facts
 from unveil.host.recorded_table import FIXED, TableReader, TableWriter, Tick
+from unveil.host.recording_parts import half_written, part_number, part_path, parts_of, writing_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -76,7 +77,7 @@ class RecordingWriter:
         self._closed = False
         if not os.access(self._path.parent, os.W_OK | os.X_OK):
             raise BadInputError(f"the folder {self._path.parent} is not there, or not writable")
-        parts = _parts(self._path)
+        parts = parts_of(self._path)
         if (self._path.exists() or parts) and not resume:
             raise BadInputError(
                 f"{self._path if self._path.exists() else parts[0]} is there already",
@@ -113,9 +114,9 @@ class RecordingWriter:
             return
         rows, columns = self._table.take()
         self._ticks = 0
-        parts = _parts(self._path)
-        number = _number(parts[-1]) + 1 if parts else 1
-        part = self._path.with_name(f"{self._path.name}.part-{number:04d}")
+        parts = parts_of(self._path)
+        number = part_number(parts[-1]) + 1 if parts else 1
+        part = part_path(self._path, number)
         with _disk(part):
             _write(part, [_arrow_table(rows, columns)], self._metadata)
 
@@ -128,7 +129,7 @@ class RecordingWriter:
         if self._closed:
             return
         self.flush()
-        parts = _parts(self._path)
+        parts = parts_of(self._path)
         with _disk(self._path):
             if len(parts) == 1:
                 parts[0].replace(self._path)
@@ -139,12 +140,12 @@ class RecordingWriter:
         self._closed = True
 
     def _go_on(self, parts: tuple[Path, ...]) -> None:
-        for left in self._path.parent.glob(f"{_escaped(self._path.name)}*.writing"):
+        for left in half_written(self._path):
             left.unlink()
         if self._path.exists():  # finished: its parts, if any, were merged into it. It becomes the first part
             for part in parts:
                 part.unlink()
-            first = self._path.with_name(f"{self._path.name}.part-0001")
+            first = part_path(self._path, 1)
             self._path.replace(first)
             parts = (first,)
         last = {"second": -1, "block": -1, "layout": -1}
@@ -203,7 +204,7 @@ def read_recording(path: str | os.PathLike[str]) -> Recording:
         UnreadableError: it is not there, no recording, or damaged.
     """
     where = Path(path)
-    files = (where,) if where.exists() else _parts(where)
+    files = (where,) if where.exists() else parts_of(where)
     if not files:
         raise UnreadableError(f"there is no recording {where}")
     for file in files:
@@ -213,20 +214,6 @@ def read_recording(path: str | os.PathLike[str]) -> Recording:
 
 
 # ---- files --------------------------------------------------------------------------------------------------------
-
-
-def _parts(path: Path) -> tuple[Path, ...]:
-    found = [part for part in path.parent.glob(f"{_escaped(path.name)}.part-*") if _number(part) > 0]
-    return tuple(sorted(found, key=_number))
-
-
-def _number(part: Path) -> int:
-    digits = part.name.rpartition(".part-")[2]
-    return int(digits) if digits.isdecimal() else 0
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
 @contextmanager
@@ -271,7 +258,7 @@ def _write(path: Path, tables: Sequence[Any] | Iterator[Any], metadata: Mapping[
     """Write tables of one schema as row groups; the file appears whole and on disk, or not at all."""
     import pyarrow.parquet as pq
 
-    writing = path.with_name(f"{path.name}.writing")
+    writing = writing_path(path)
     tables = iter(tables)
     first = next(tables)
     held = json.dumps({"format": _FORMAT, "metadata": dict(metadata)}, separators=(",", ":"))

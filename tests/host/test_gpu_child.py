@@ -1,0 +1,134 @@
+"""The GPU child as the process it is: what it writes, and when it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from unveil.host.gpu_frames import (
+    AbsentFrame,
+    CycleFrame,
+    FailedFrame,
+    GpusFrame,
+    IdentityFrame,
+    SampleFrame,
+    read_frames,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from unveil.host.gpu_frames import Frame
+
+
+def start(environ: dict[str, str], *arguments: str) -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-m", "unveil.host.gpu_child", "--interval", "0.05", *arguments]
+    return subprocess.Popen(words, env=environ, stdout=subprocess.PIPE)
+
+
+def frames_until(child: subprocess.Popen[bytes], done: Callable[[list[Frame]], bool]) -> list[Frame]:
+    assert child.stdout is not None
+    frames: list[Frame] = []
+    while not done(frames):
+        line = child.stdout.readline()
+        assert line, "the child ended"
+        frames += read_frames([line])[0]
+    return frames
+
+
+def end(child: subprocess.Popen[bytes]) -> int:
+    child.send_signal(signal.SIGTERM)
+    assert child.stdout is not None
+    child.stdout.close()
+    return child.wait(10)
+
+
+@pytest.mark.gcc
+def test_slow_values_and_facts_are_read_in_turns_one_gpu_a_cycle(nvml) -> None:
+    nvml.state.set(gpus=3)
+    child = start(nvml.env)
+    frames = frames_until(child, lambda seen: sum(isinstance(frame, CycleFrame) for frame in seen) == 13)
+    assert end(child) == 0
+    assert frames[0] == GpusFrame(gpus=[nvml.uuid(number) for number in range(3)])
+    cycles: list[list[str]] = [[]]
+    for frame in frames:
+        if isinstance(frame, IdentityFrame):
+            cycles[-1].append(frame.gpu)
+        elif isinstance(frame, CycleFrame):
+            cycles.append([])
+    assert cycles[0] == [nvml.uuid(0), nvml.uuid(1), nvml.uuid(2)], "all at first"
+    assert cycles[1:4] == [[nvml.uuid(1)], [nvml.uuid(2)], []]
+    assert cycles[10:13] == [[nvml.uuid(0)], [nvml.uuid(1)], [nvml.uuid(2)]]
+
+
+@pytest.mark.gcc
+def test_reasons_are_told_once_and_when_they_change(nvml) -> None:
+    nvml.state.update({"gpu.error.nvmlDeviceGetPowerUsage": 999})
+    child = start(nvml.env)
+    samples = [frame for frame in frames_until(child, lambda seen: len(seen) > 12) if isinstance(frame, SampleFrame)]
+    assert end(child) == 0
+    assert samples[0].reasons == {"gpu.power": "Unknown Error"}
+    assert samples[1].reasons is None
+
+
+@pytest.mark.gcc
+def test_one_child_can_read_one_gpu_of_several(nvml) -> None:
+    nvml.state.set(gpus=2)
+    child = start(nvml.env, "--gpu", nvml.uuid(1))
+    frames = frames_until(child, lambda seen: any(isinstance(frame, CycleFrame) for frame in seen))
+    assert end(child) == 0
+    assert {frame.gpu for frame in frames if isinstance(frame, SampleFrame)} == {nvml.uuid(1)}
+
+
+@pytest.mark.gcc
+def test_a_child_ends_when_nobody_listens_any_more(nvml) -> None:
+    child = start(nvml.env)
+    frames_until(child, lambda seen: len(seen) > 0)
+    assert child.stdout is not None
+    child.stdout.close()
+    assert child.wait(10) == 0
+
+
+@pytest.mark.gcc
+def test_a_request_to_end_waits_for_the_driver_call(nvml) -> None:
+    child = start(nvml.env)
+    frames_until(child, lambda seen: any(isinstance(frame, CycleFrame) for frame in seen))
+    nvml.state.update({"gpu0.delay.nvmlDeviceGetTemperature": 60})
+    time.sleep(0.2)
+    child.send_signal(signal.SIGTERM)
+    time.sleep(0.3)
+    assert child.poll() is None, "it is in the driver"
+    nvml.state.update({"gpu0.delay.nvmlDeviceGetTemperature": None})
+    assert end(child) == 0
+
+
+@pytest.mark.gcc
+def test_the_last_word_of_a_child_says_why(nvml) -> None:
+    nvml.state.set(**{"driver.loaded": 0})
+    child = start(nvml.env)
+    frames = frames_until(child, lambda seen: len(seen) > 0)
+    assert child.wait(10) == 1
+    assert child.stdout is not None
+    child.stdout.close()
+    assert isinstance(frames[-1], FailedFrame)
+    assert "Driver Not Loaded" in frames[-1].reason
+
+
+def test_a_host_without_the_library_has_nothing_to_read() -> None:
+    environ = {
+        name: value for name, value in os.environ.items() if name not in {"LD_LIBRARY_PATH", "UNVEIL_NVML_LIBRARY"}
+    }
+    ended = subprocess.run(
+        [sys.executable, "-m", "unveil.host.gpu_child"], env=environ, capture_output=True, check=False
+    )
+    assert ended.returncode == 0
+    frames, others = read_frames(ended.stdout.splitlines())
+    assert others == []
+    assert isinstance(frames[0], AbsentFrame), json.dumps(ended.stderr.decode())

@@ -72,7 +72,8 @@ class RecordingWriter:
         self._table = TableWriter(channels)
         self._part_s = part_s
         self._ticks = 0
-        self._facts: FactTable | None = None
+        self._facts: FactTable | None = None  # to go with the next tick
+        self._facts_seen: FactTable | None = None
         self._facts_json: dict[str, Any] | None = None
         self._closed = False
         if not os.access(self._path.parent, os.W_OK | os.X_OK):
@@ -100,6 +101,9 @@ class RecordingWriter:
 
     def write_facts(self, table: FactTable) -> None:
         """Record a table of facts, valid from the next ``write`` on. One that says what the last one said is not."""
+        if table is self._facts_seen:  # the usual case, every second
+            return
+        self._facts_seen = table
         encoded = encode_facts(table)
         if encoded != self._facts_json:
             self._facts, self._facts_json = table, encoded

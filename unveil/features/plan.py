@@ -8,6 +8,7 @@ for each share. Planning costs milliseconds and happens when the host changes it
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -102,20 +103,26 @@ class Plan:
         return values
 
     def _read(self, work: Floats, blocks: Sequence[SampleBlock]) -> None:
-        current, seconds, values = -1, work[:0], work[:0]
-        present: NDArray[np.bool_] | None = None
-        for read in self.reads:
-            if read.block != current:
-                current = read.block
-                block = blocks[current]
-                seconds = (block.times_ns - block.times_ns[0]) * 1e-9
-                values, present = block.values, np.isfinite(block.values)
-                if present.all():
-                    present = None
-                else:
-                    values = np.where(present, values, np.nan)
-            chosen = None if present is None else present[:, read.columns]
-            work[read.out] = STATISTICS[read.stat](seconds, values[:, read.columns], chosen)
+        groups = itertools.groupby(self.reads, key=lambda read: read.block)
+        for index, reads in groups:
+            block = blocks[index]
+            seconds = (block.times_ns - block.times_ns[0]) * 1e-9
+            present = np.isfinite(block.values)
+            if present.all():
+                for read in reads:
+                    work[read.out] = STATISTICS[read.stat](seconds, block.values[:, read.columns], None)
+                continue
+            # Most columns are there always or never (what this host does not have); only the rest is dear.
+            always = present.all(axis=0)
+            sometimes = present.any(axis=0) & ~always
+            for read in reads:
+                if (chosen := always[read.columns]).any():
+                    values = block.values[:, read.columns[chosen]]
+                    work[read.out[chosen]] = STATISTICS[read.stat](seconds, values, None)
+                if (chosen := sometimes[read.columns]).any():
+                    known = present[:, read.columns[chosen]]
+                    values = np.where(known, block.values[:, read.columns[chosen]], np.nan)
+                    work[read.out[chosen]] = STATISTICS[read.stat](seconds, values, known)
 
     def _sum(self, work: Floats) -> None:
         if len(self.instances.out):

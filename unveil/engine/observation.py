@@ -67,7 +67,8 @@ class Observation:
 
     def health(self) -> tuple[SourceHealth, ...]:
         """Return how each source is doing."""
-        return self._sampler.health()
+        gpu = () if self.gpu is None else (self.gpu.health().as_source(),)
+        return (*self._sampler.health(), *gpu)
 
     def close(self) -> None:
         """Close files, and ask the GPU child to end."""

@@ -1,0 +1,27 @@
+"""What a fingerprint needs of a host before it can answer anything but *unknown*: metrics and facts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unveil.features.catalogue import FEATURES
+from unveil.features.feature import FactNumber
+from unveil.records.fingerprint import FactClause, FeatureClause
+
+if TYPE_CHECKING:
+    from unveil.records.fingerprint import Fingerprint
+
+
+def needs(fingerprint: Fingerprint) -> frozenset[str]:
+    """Return the names of the metrics and facts that its clauses read, optional clauses left out."""
+    names: set[str] = set()
+    for clause in fingerprint.clauses:
+        if clause.optional:
+            continue
+        if isinstance(clause, FactClause):
+            names.add(clause.fact)
+        elif isinstance(clause, FeatureClause):
+            formula = FEATURES[clause.feature].formula
+            names |= {channels.metric for channels in formula.channels}
+            names |= {term.fact for term in (*formula.numerator, *formula.denominator) if isinstance(term, FactNumber)}
+    return frozenset(names)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from unveil.host.catalogue import METRICS, SOURCES
+from unveil.host.cgroups import CgroupTrees
 from unveil.host.root import HostRoot
 from unveil.host.sampler import Sampler
 from unveil.host.source import SourceState
@@ -322,3 +323,53 @@ def test_every_source_can_be_left_out(procfs) -> None:
         clockwork.run(20)
         assert [health.name for health in clockwork.sampler.health()] == [source.name]
         clockwork.sampler.close()
+
+
+@pytest.mark.root
+def test_a_cgroup_of_this_kernel_is_seen_followed_and_let_go() -> None:
+    root = HostRoot("/")
+    trees = CgroupTrees(root)
+    if trees.cpu is None or os.geteuid() != 0:
+        pytest.skip("making a cgroup takes root and a cpu controller")
+    folder = Path("/", trees.cpu.mount, f"unveil-test-{os.getpid()}")
+    key = f"/{folder.name}"
+
+    def of_it(blocks: list[SampleBlock]) -> list[float]:
+        return series(of(Tier.MEDIUM, blocks), "cpu.cgroup_throttled", cgroup=key)
+
+    clockwork = Clockwork(root)
+    try:
+        clockwork.run(20)
+        folder.mkdir()
+        assert of_it(clockwork.run(50))[-1] == 0.0
+        folder.rmdir()
+        folder.mkdir()  # another one under the same name, before anybody looked
+        assert of_it(clockwork.run(50))[-1] == 0.0
+        folder.rmdir()
+        gone = clockwork.run(50)
+        assert Channel("cpu.cgroup_throttled", (("cgroup", key),)) not in of(Tier.MEDIUM, gone)[-1].layout.column
+    finally:
+        clockwork.sampler.close()
+        if folder.exists():
+            folder.rmdir()
+
+
+def test_interrupts_of_a_host_with_128_cpus_come_by_node(procfs) -> None:
+    cpus, irqs = 128, 200
+    for node in range(8):
+        procfs.write(f"sys/devices/system/node/node{node}/cpulist", f"{node * 16}-{node * 16 + 15}\n")
+
+    def interrupts(number: int) -> None:
+        rows = [
+            f"{irq:4}: " + "".join(f"{number + cpu:11}" for cpu in range(cpus)) + f"  MSI {irq}-edge nic"
+            for irq in range(irqs)
+        ]
+        procfs.write("proc/interrupts", "\n".join(["".join(f"CPU{cpu:<8}" for cpu in range(cpus)), *rows]) + "\n")
+
+    interrupts(0)
+    clockwork = Clockwork(procfs.root)
+    medium = of(Tier.MEDIUM, clockwork.run(20, lambda number: interrupts(number) if number == 10 else None))
+    clockwork.sampler.close()
+    first = sum(range(112, 128))
+    assert series(medium, "cpu.irq", irq="199", node="7") == [first, first + 16 * 10]
+    assert sum(channel.metric == "cpu.irq" for channel in medium[0].layout.channels) == irqs * 8

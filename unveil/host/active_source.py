@@ -79,11 +79,11 @@ class ActiveSource:
         """Slow down when reading or learning is too dear. True when the pace changed (or the source stopped).
 
         Args:
-            budget_ns: most CPU time one reading of all files may take (median).
+            budget_ns: most CPU time that reading all files once (median) and parsing them may take.
             learning_ns: most CPU time for texts that look different since the last time this was asked.
         """
         learnt, self.learnt_ns = self.learnt_ns, 0
-        cost = median(self._costs) if len(self._costs) >= _ENOUGH else 0.0
+        cost = median(self._costs) + self.parse_ns if len(self._costs) >= _ENOUGH else 0.0
         if self._stopped or (cost <= budget_ns and learnt <= learning_ns):
             return False
         slower = PACES.index(self.pace) + 1

@@ -25,6 +25,7 @@ MOST_WALKED = 512
 """Cgroups of one tree that are looked at in one walk."""
 
 _YOUNG_NS = 30_000_000_000
+_RANKED_NS = 10_000_000_000  # how often the weights are looked at while no cgroup comes or goes
 _WEIGHED_AT_A_TIME = 16
 _USE_FILES = ("memory.current", "memory.usage_in_bytes", "cpuacct.usage")
 
@@ -65,6 +66,7 @@ class CgroupTree:
     mount: str
     chosen: tuple[Cgroup, ...] = ()
     _nodes: dict[str, _Node] = field(default_factory=dict)
+    _ranked_ns: int | None = None
 
     def walk(self, now_ns: int) -> None:
         """Look for new and vanished cgroups and choose which ones to follow."""
@@ -72,6 +74,10 @@ class CgroupTree:
         self._visit("", before, now_ns)
         paths = [path for path in self._nodes if path]
         if len(paths) > MAX_CGROUPS:
+            ranked_ns = self._ranked_ns
+            if ranked_ns is not None and now_ns - ranked_ns < _RANKED_NS and before == self._nodes:
+                return
+            self._ranked_ns = now_ns
             paths = self._weightiest(now_ns)
         self.chosen = tuple(
             Cgroup(key=cgroup_key(path), path=path, inode=self._nodes[path].status[0]) for path in sorted(paths)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -46,6 +46,31 @@ def tree(tmp_path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return root
+
+
+@pytest.fixture
+def kit() -> Kit:
+    """Give what makes, runs and looks at plans."""
+    return Kit()
+
+
+class Kit:
+    """The functions below, for tests that cannot import them."""
+
+    thp = THP
+    modules = MODULES
+
+    def plan(self, playbook: Path, **given: Any) -> Plan:
+        return plan_of(playbook, **given)
+
+    def run(self, plan: Plan, number: int = 1) -> Run:
+        return run_of(plan, number)
+
+    def finish(self, child: ChildRun, *, seconds: float = 60.0) -> tuple[RunResult, list[RunEvent]]:
+        return finish(child, seconds=seconds)
+
+    def content(self, root: Path) -> dict[str, bytes]:
+        return content_of(root)
 
 
 def content_of(root: Path) -> dict[str, bytes]:

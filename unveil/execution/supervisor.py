@@ -234,7 +234,7 @@ class RunSupervisor:
             strict=strict,
         )
         write_durably(directory / REQUEST, encode(request))
-        with (directory / LOG).open("wb") as log:
+        with os.fdopen(os.open(directory / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-I", "-m", "unveil.execution.child", str(directory)],
                 stdin=subprocess.DEVNULL,

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from unveil.errors import RefusedError, UnreadableError
+from unveil.execution import processes
+from unveil.execution.request import Status, load_result
+from unveil.execution.supervisor import RunSupervisor, scrubbed_environment
+from unveil.records.codec import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def ansible(test: Any) -> Any:
+    """Mark a test that starts Ansible, which takes seconds."""
+    return pytest.mark.slow(pytest.mark.ansible(test))
+
+
+WAIT = '- ansible.builtin.command: {argv: [python3, -c, "import time; time.sleep(%s)"]}'
+
+
+def test_the_environment_of_a_child_is_made_not_inherited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+    monkeypatch.setenv("PYTHONPATH", "/tmp")
+    monkeypatch.setenv("FAKE_NVML_STATE", "/tmp/state")
+    monkeypatch.setenv("UNVEIL_NVML_LIBRARY", "/opt/libnvidia-ml.so.1")
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+    made = scrubbed_environment("mark", tmp_path)
+    assert set(made) == {"PATH", "HOME", "LANG", "LC_ALL", "UNVEIL_RUN", "UNVEIL_NVML_LIBRARY"}
+    assert made["PATH"].startswith(str(Path(sys.executable).parent))
+    assert os.environ["PATH"] not in made["PATH"] or os.environ["PATH"] == ""
+
+
+def test_only_what_was_hashed_is_started_and_only_once(
+    supervisor: RunSupervisor, kit: Any, playbook: Callable[..., Path]
+) -> None:
+    plan = kit.plan(playbook("- ansible.builtin.debug: {msg: x}"))
+    with pytest.raises(RefusedError, match="not what was hashed"):
+        supervisor.start(kit.run(replace(plan, timeout_s=9.0)))
+    run = kit.run(plan)
+    (supervisor.directory_of(run.id) / "request.json").write_text("{}")
+    with pytest.raises(RefusedError, match="already started"):
+        supervisor.start(run)
+
+
+def test_what_others_may_write_is_not_run(
+    supervisor: RunSupervisor, kit: Any, playbook: Callable[..., Path], tmp_path: Path
+) -> None:
+    path = playbook("- ansible.builtin.debug: {msg: x}")
+    path.chmod(0o666)
+    with pytest.raises(RefusedError, match="may be written by others"):
+        supervisor.start(kit.run(kit.plan(path)))
+    path.chmod(0o644)
+    if os.geteuid() == 0:
+        os.chown(path, 65534, 65534)
+        with pytest.raises(RefusedError, match="may be written by others"):
+            supervisor.start(kit.run(kit.plan(path), 2))
+    with pytest.raises(RefusedError, match="cannot be used"):
+        supervisor.start(kit.run(kit.plan(tmp_path / "absent.yml"), 3))
+
+
+@ansible
+def test_a_child_outlives_its_watcher_and_the_next_one_adopts_it(
+    supervisor: RunSupervisor, kit: Any, playbook: Callable[..., Path], tmp_path: Path
+) -> None:
+    import json
+
+    run = kit.run(kit.plan(playbook(WAIT % "2")))
+    (tmp_path / "run.json").write_text(json.dumps(encode(run)))
+    program = (
+        "import json, os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from unveil.execution.supervisor import RunSupervisor\n"
+        "from unveil.records.codec import decode\n"
+        "from unveil.records.run import Run\n"
+        "run = decode(Run, json.loads(Path(sys.argv[1]).read_text()))\n"
+        "RunSupervisor(Path(sys.argv[2]), Path(sys.argv[3]), host_root=sys.argv[4]).start(run)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    watcher = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "run.json", supervisor.directory, kit.modules, "/"], check=False
+    )
+    assert watcher.returncode == -signal.SIGKILL
+    child = supervisor.adopt(run.id)
+    assert child.poll().result is None, "it lives"
+    result, events = kit.finish(child)
+    assert (result.status, result.survivors) == (Status.SUCCESSFUL, 0)
+    assert [event.kind for event in events][-1] == "playbook_on_stats"
+    late = supervisor.adopt(run.id).poll()
+    assert late.result == result, "one that has ended is adopted, too"
+    assert len(late.events) == len(events)
+
+
+@ansible
+def test_a_child_that_was_killed_is_lost_and_leaves_nobody_behind(
+    supervisor: RunSupervisor, kit: Any, playbook: Callable[..., Path]
+) -> None:
+    child = supervisor.start(kit.run(kit.plan(playbook(WAIT % "90"))))
+    end = time.monotonic() + 30
+    while len(processes.marked(child.request.mark)) < 4 and time.monotonic() < end:
+        assert child.poll().result is None
+        time.sleep(0.1)
+    assert child._process is not None
+    child._process.kill()
+    result, _ = kit.finish(child)
+    assert (result.status, result.survivors) == (Status.LOST, 0)
+    assert processes.marked(child.request.mark) == set()
+    assert load_result(child.directory) == result
+    assert supervisor.adopt(child.directory.name).poll().result == result
+
+
+@ansible
+def test_an_adopted_child_can_be_canceled(supervisor: RunSupervisor, kit: Any, playbook: Callable[..., Path]) -> None:
+    started = supervisor.start(kit.run(kit.plan(playbook(WAIT % "90"))))
+    adopted = supervisor.adopt(started.directory.name)
+    adopted.cancel()  # before it can hear: it is asked again
+    result, _ = kit.finish(adopted)
+    assert (result.status, result.survivors) == (Status.CANCELED, 0)
+    assert started._process is not None
+    started._process.wait(10)
+
+
+@ansible
+def test_looking_never_waits(supervisor: RunSupervisor, kit: Any, playbook: Callable[..., Path]) -> None:
+    child = supervisor.start(kit.run(kit.plan(playbook("- ansible.builtin.debug: {msg: x}"))))
+    longest = 0.0
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        began = time.thread_time()
+        result = child.poll().result
+        longest = max(longest, time.thread_time() - began)
+        if result is not None:
+            break
+        time.sleep(0.01)
+    assert longest < 0.05, "CPU time of one look"
+    kit.finish(child)
+    supervisor.discard(child)
+    assert not child.directory.exists()
+
+
+def test_what_was_never_started_cannot_be_adopted(supervisor: RunSupervisor) -> None:
+    with pytest.raises(UnreadableError):
+        supervisor.adopt("r00000000000f")

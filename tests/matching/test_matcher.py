@@ -85,7 +85,7 @@ def hosts(draw: st.DrawFn, build: SimpleNamespace) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(data=st.data())
 def test_the_arrays_answer_as_clause_after_clause_does(data: st.DataObject, build: SimpleNamespace) -> None:
     fingerprints = [
@@ -185,6 +185,16 @@ def test_an_explanation_keeps_what_was_expected_when_the_window_was_judged(build
     assert explained is not None
     assert explained.answer is Answer.MATCH
     assert explained.clauses[0].threshold == "2 sigma from 10 ± 1"
+
+
+def test_a_clause_that_the_condition_leaves_out_is_explained_all_the_same(build: SimpleNamespace) -> None:
+    clauses = (build.feature("hot", "gt", 1.0), build.feature("clock", "down", 2.0))
+    matcher = Matcher([build.fingerprint("hot", *clauses)])
+    reference = build.reference({("memory.clock.mean", HOST): (10.0, 1.0)})
+    (match,) = matcher.evaluate(build.vector(hot=2.0, clock=5.0), build.facts(), reference)
+    assert [result.answer for result in match.clauses] == [Answer.MATCH, Answer.MATCH]
+    with pytest.raises(BadInputError):
+        Matcher([build.fingerprint("hot", clauses[0], build.feature("cold", "like", 2.0))])
 
 
 def test_the_reference_is_asked_once_and_only_for_what_a_clause_needs(build: SimpleNamespace) -> None:

@@ -167,6 +167,8 @@ class _Builder:
     def add(self, fingerprint: Fingerprint) -> int:
         """Return the node that answers a fingerprint."""
         clauses = {clause.name: clause for clause in fingerprint.clauses}
+        for clause in fingerprint.clauses:  # also those that the condition leaves out: they are checked and explained
+            self._clause(clause, True)
         return self._lower(parse_condition(fingerprint.condition).bind(clauses).root, clauses, True)
 
     def _lower(self, node: Node, clauses: dict[str, Clause], positive: bool) -> int:

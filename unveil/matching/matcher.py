@@ -153,6 +153,12 @@ class Matcher:
         verdicts = self._verdicts[kind]
         return self._match(verdicts.program.fingerprints[row], entity, verdicts.plan, self._evidence)
 
+    def entities(self, name: str) -> tuple[Entity, ...]:
+        """Return what a fingerprint was held against in the newest window; nothing where there is no such kind."""
+        kind, _ = self._find.get(name, (None, 0))
+        plan = None if kind is None else self._plans.get(kind)
+        return () if plan is None else tuple(plan.entities)
+
     def _plan(self, layout: FeatureLayout, facts: FactTable) -> None:
         """Find where everything stands, unless the host has the shape it had in the last window."""
         if self._shape is not None and self._shape[0] is layout and self._shape[1] is facts:

@@ -2,7 +2,7 @@
 
 Files → snapshot (`pack`) → YAML with positions → schema → checks of one file → records → checks over files. What is
 found about one content is remembered, so that a loader that is asked again pays for the files that changed. Measured
-with 200 fingerprints: 0.9 s at first, 25 ms after one edit; see tests/knowledge/test_loading.py.
+with 200 fingerprints: 0.45 s of CPU at first, 14 ms after one edit; importing this module takes 0.3 s and 7 MB.
 """
 
 from __future__ import annotations

@@ -90,11 +90,26 @@ class Reloader:
     """Keeps a generation current. Made and polled by the watch loop's thread."""
 
     def __init__(
-        self, root: Path, *, quiet_s: float = QUIET_S, cap_s: float = CAP_S, rescan_s: float = RESCAN_S
+        self,
+        root: Path,
+        *,
+        quiet_s: float = QUIET_S,
+        cap_s: float = CAP_S,
+        rescan_s: float = RESCAN_S,
+        child: LoadChild | None = None,
     ) -> None:
+        """Make one; `start` begins.
+
+        Args:
+            root: the folder, or a link to it that may be swapped.
+            quiet_s, cap_s: how long nothing must change before files are read, and the most that is waited for it.
+            rescan_s: how often files are read without an event.
+            child: loads; one of its own when None.
+        """
         self._root = root
         self._quiet_s, self._cap_s, self._rescan_s = quiet_s, cap_s, rescan_s
-        self._child = LoadChild()
+        self._child = LoadChild() if child is None else child
+        self._owns_child = child is None
         self._changed = threading.Event()
         self._replaced = threading.Event()
         self._asked = False
@@ -173,7 +188,8 @@ class Reloader:
             self._observer.stop()
             self._observer.join()
             self._observer = None
-        self._child.close()
+        if self._owns_child:
+            self._child.close()
 
     # --- the worker's thread ---
 
@@ -187,6 +203,7 @@ class Reloader:
     def _settle(self) -> None:
         """Wait until nothing changed for a while, at most for the cap; a person who asked need not wait."""
         first_s = time.monotonic()
+        self._child.warm()
         while not self._asked and not self._stopping:
             self._changed.clear()
             left_s = self._cap_s - (time.monotonic() - first_s)

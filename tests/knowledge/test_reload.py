@@ -1,0 +1,237 @@
+"""A real folder, a real watchdog: whole generations only, last known good kept, nothing missed and nothing repeated."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from unveil.knowledge.load_child import LoadChild
+from unveil.knowledge.reload import Reloader, ReloadOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from unveil.knowledge.knowledge_base import KnowledgeBase
+
+POWER = "fingerprints/gpu/power_limit_low.yml"
+WAIT_S = 10.0  # the machine may be busy; what is promised is a second
+
+
+@pytest.fixture(scope="module")
+def child() -> Iterator[LoadChild]:
+    """Start one child for all tests: what is tested here is what is done with what it says."""
+    child = LoadChild()
+    yield child
+    child.close()
+
+
+@pytest.fixture
+def reloader(kb: Path, child: LoadChild) -> Iterator[Reloader]:
+    reloader = Reloader(kb, child=child)
+    assert reloader.start(100.0).knowledge is not None
+    yield reloader
+    reloader.close()
+
+
+def outcome(reloader: Reloader, now_s: float = 200.0, *, within_s: float = WAIT_S) -> ReloadOutcome | None:
+    """Poll as the watch loop does, until there is something."""
+    until_s = time.monotonic() + within_s
+    while time.monotonic() < until_s:
+        if (found := reloader.poll(now_s)) is not None:
+            return found
+        time.sleep(0.02)
+    return None
+
+
+def usable(reloader: Reloader) -> KnowledgeBase:
+    found = outcome(reloader)
+    while found is not None and found.knowledge is None:
+        found = outcome(reloader)
+    assert found is not None
+    assert found.knowledge is not None
+    return found.knowledge
+
+
+def edit(kb: Path, old: str, new: str) -> None:
+    text = (kb / POWER).read_text()
+    assert old in text
+    (kb / POWER).write_text(text.replace(old, new))
+
+
+def threshold(base: KnowledgeBase) -> float:
+    power = base.fingerprint("power_limit_low")
+    assert power is not None
+    return power.clauses[0].threshold  # type: ignore[union-attr]  # the first clause is about a feature
+
+
+def test_an_edit_becomes_the_next_generation(kb: Path, reloader: Reloader) -> None:
+    edit(kb, "gte: 0.6", "gte: 0.7")
+    found = outcome(reloader)
+    assert found is not None
+    assert found.knowledge is not None
+    assert (found.state.generation, found.state.stale_since_s, found.state.at_s) == (2, None, 200.0)
+    assert threshold(found.knowledge) == 0.7
+    assert reloader.state == found.state
+
+
+def test_nothing_happens_when_nothing_changes(kb: Path, reloader: Reloader) -> None:
+    (kb / POWER).read_text()  # reading is no change
+    os.utime(kb / POWER)  # neither is a new date
+    (kb / "fingerprints/gpu/.power_limit_low.yml.swp").write_text("x")
+    assert outcome(reloader, within_s=1.5) is None
+
+
+def test_an_error_keeps_the_old_generation_and_is_shown_until_it_is_mended(kb: Path, reloader: Reloader) -> None:
+    edit(kb, "gte: 0.6", "gt: 0.6, lt: 0.8")
+    found = outcome(reloader, 300.0)
+    assert found is not None
+    assert found.knowledge is None
+    assert found.state.generation == 1
+    assert found.state.stale_since_s == 300.0
+    assert found.state.problems[0].startswith(f"{kb}/{POWER}:14:45: error K005: ")
+    edit(kb, "gt: 0.6, lt: 0.8", "gte: '0.6'")  # another error: still stale since the first
+    found = outcome(reloader, 400.0)
+    assert found is not None
+    assert found.state.stale_since_s == 300.0
+    edit(kb, "gte: '0.6'", "gte: 0.65")
+    found = outcome(reloader, 500.0)
+    assert found is not None
+    assert found.knowledge is not None
+    assert threshold(found.knowledge) == 0.65
+    assert (found.state.generation, found.state.stale_since_s, found.state.problems) == (2, None, ())
+
+
+def test_undoing_a_broken_edit_ends_the_stale_state(kb: Path, reloader: Reloader) -> None:
+    edit(kb, "level: low", "level: lo")
+    found = outcome(reloader)
+    assert found is not None
+    assert found.state.stale_since_s is not None
+    edit(kb, "level: lo\n", "level: low\n")
+    assert usable(reloader).digest != ""
+    assert reloader.state is not None
+    assert reloader.state.stale_since_s is None
+
+
+def test_an_atomic_save_is_seen(kb: Path, reloader: Reloader) -> None:
+    beside = kb / "fingerprints/gpu/.power_limit_low.yml.new"
+    beside.write_text((kb / POWER).read_text().replace("gte: 0.6", "gte: 0.71"))
+    beside.rename(kb / POWER)
+    assert threshold(usable(reloader)) == 0.71
+
+
+def test_two_hundred_saves_in_two_seconds_end_in_the_last_one(kb: Path, reloader: Reloader) -> None:
+    text = (kb / POWER).read_text()
+    published = 0
+    for index in range(200):
+        (kb / POWER).write_text(text.replace("gte: 0.6", f"gte: 0.{index + 100}"))
+        published += reloader.poll(200.0) is not None
+        time.sleep(0.01)
+    base = usable(reloader)
+    while threshold(base) != 0.299:
+        base = usable(reloader)
+    assert published <= 3  # the cap lets one through every two seconds, not one per save
+
+
+def test_a_folder_that_arrives_file_by_file_is_published_once_whole(
+    kb: Path, reloader: Reloader, tmp_path: Path
+) -> None:
+    new = tmp_path / "new"
+    shutil.copytree(kb, new)
+    for path in sorted(kb.rglob("*.yml")):
+        path.unlink()
+    power = new / POWER
+    power.write_text(power.read_text().replace("gte: 0.6", "gte: 0.72"))
+    for path in sorted(new.rglob("*.yml")):
+        shutil.copy(path, kb / path.relative_to(new))
+        time.sleep(0.03)
+    base = usable(reloader)
+    assert (threshold(base), len(base.fingerprints), len(base.remediations)) == (0.72, 2, 1)
+
+
+def test_a_folder_replaced_as_a_whole_is_followed(kb: Path, reloader: Reloader, tmp_path: Path) -> None:
+    shutil.copytree(kb, tmp_path / "next")
+    kb.rename(tmp_path / "previous")
+    (tmp_path / "next").rename(kb)
+    edit(kb, "gte: 0.6", "gte: 0.73")
+    assert threshold(usable(reloader)) == 0.73
+    edit(kb, "gte: 0.73", "gte: 0.74")  # the new folder is watched, not the old
+    assert threshold(usable(reloader)) == 0.74
+
+
+def test_a_deleted_folder_is_stale_and_a_new_one_taken_up(kb: Path, reloader: Reloader, tmp_path: Path) -> None:
+    shutil.copytree(kb, tmp_path / "kept")
+    shutil.rmtree(kb)
+    found = outcome(reloader)
+    assert found is not None
+    assert found.knowledge is None
+    assert found.state.problems[0].startswith(str(kb))
+    shutil.copytree(tmp_path / "kept", kb)
+    usable(reloader)
+    edit(kb, "gte: 0.6", "gte: 0.75")
+    assert threshold(usable(reloader)) == 0.75
+
+
+def test_a_swapped_link_is_followed(kb: Path, tmp_path: Path, child: LoadChild) -> None:
+    shutil.copytree(kb, tmp_path / "release-2")
+    edit(tmp_path / "release-2", "gte: 0.6", "gte: 0.76")
+    link = tmp_path / "current"
+    link.symlink_to("kb")
+    reloader = Reloader(link, child=child)
+    try:
+        first = reloader.start(100.0).knowledge
+        assert first is not None
+        (tmp_path / "swap").symlink_to("release-2")
+        (tmp_path / "swap").rename(link)
+        second = usable(reloader)
+        assert threshold(second) == 0.76
+        assert second.root == str((tmp_path / "release-2").resolve())
+        assert first.remediations[0].playbook.startswith(str(kb.resolve()))  # what was approved stays what it was
+        edit(tmp_path / "release-2", "gte: 0.76", "gte: 0.77")
+        assert threshold(usable(reloader)) == 0.77
+    finally:
+        reloader.close()
+
+
+def test_what_inotify_misses_the_rescan_finds(kb: Path, child: LoadChild) -> None:
+    reloader = Reloader(kb, rescan_s=0.3, child=child)
+    try:
+        reloader.start(100.0)
+        assert reloader._observer is not None
+        reloader._observer.unschedule_all()
+        edit(kb, "gte: 0.6", "gte: 0.78")
+        assert threshold(usable(reloader)) == 0.78
+    finally:
+        reloader.close()
+
+
+def test_a_person_who_asks_need_not_wait_for_quiet(kb: Path, reloader: Reloader) -> None:
+    assert reloader._observer is not None
+    reloader._observer.unschedule_all()
+    edit(kb, "gte: 0.6", "gte: 0.79")
+    reloader.rescan()
+    assert threshold(usable(reloader)) == 0.79
+
+
+def test_a_broken_folder_at_the_start_is_told_and_followed(kb: Path) -> None:
+    edit(kb, "level: low", "level: lo")
+    reloader = Reloader(kb)
+    try:
+        loaded = reloader.start(100.0)
+        assert loaded.knowledge is None
+        assert loaded.errors[0].check == "K005"
+        edit(kb, "level: lo\n", "level: low\n")
+        assert usable(reloader).generation == 1
+    finally:
+        reloader.close()
+
+
+def test_polling_costs_nothing_when_nothing_happened(reloader: Reloader) -> None:
+    started = time.process_time()
+    for _ in range(10_000):
+        assert reloader.poll(0.0) is None
+    assert time.process_time() - started < 1.0  # 100 µs each would already be too much to notice once a second

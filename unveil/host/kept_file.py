@@ -1,6 +1,6 @@
 """KeptFile: a kernel file that stays open and is read again and again.
 
-Opening, looking up and closing costs 10 to 20 µs of each reading. A file that cannot be read is closed, with the
+Looking it up, opening and closing it each time would cost more than reading it. A file that cannot be read is closed, with the
 reason, and opened again later; one that the kernel or the driver does not support is left alone for good.
 """
 

@@ -1,7 +1,7 @@
 """KeptFile: a kernel file that stays open and is read again and again.
 
-Looking it up, opening and closing it each time would cost more than reading it. A file that cannot be read is closed, with the
-reason, and opened again later; one that the kernel or the driver does not support is left alone for good.
+Nothing is spent on looking it up, opening and closing it for each reading. A file that cannot be read is closed, with
+the reason, and opened again later; one that the kernel or the driver does not support is left alone for good.
 """
 
 from __future__ import annotations

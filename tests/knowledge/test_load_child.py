@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def child() -> Iterator[LoadChild]:
     child = LoadChild(deadline_s=30)
     yield child

@@ -287,7 +287,7 @@ remediations: [raise_quota]
 """
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_a_mangled_fingerprint_is_judged_without_a_crash(data: st.DataObject) -> None:
     lines = MANGLED.splitlines()

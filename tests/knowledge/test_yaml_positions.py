@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unveil.knowledge.yaml_positions import MAX_BYTES, Document, read_yaml
@@ -171,6 +171,7 @@ _JSON = st.recursive(
 )  # fmt: skip
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(st.text(st.characters(min_codepoint=97, max_codepoint=122), min_size=3), _JSON, min_size=1))
 def test_json_is_yaml_and_reads_the_same(data: dict[str, object]) -> None:
     assert read(json.dumps(data)).data == data

@@ -11,7 +11,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from unveil.knowledge.catalogues import catalogues
-from unveil.knowledge.formats.fingerprint import fingerprint_schema, fingerprint_test_schema
+from unveil.knowledge.formats.cases import fingerprint_test_schema
+from unveil.knowledge.formats.fingerprint import fingerprint_schema
 from unveil.knowledge.formats.remediation import automatic_rule, remediation_schema
 from unveil.knowledge.formats.site import filter_schema, profiles_schema, site_values_schema
 

@@ -1,4 +1,4 @@
-"""The formats Fingerprint and FingerprintTest: each clause one subject and one operator."""
+"""The format Fingerprint: each clause one subject and one operator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from unveil.knowledge.schema_export import schemas
 
 CLAUSES = schemas()["Fingerprint"]["properties"]["signature"]["properties"]["clauses"]
 JUDGE = Draft202012Validator({"properties": {"clauses": CLAUSES}})
-TEST = Draft202012Validator(schemas()["FingerprintTest"])
 
 
 def admits(clause: Any, name: str = "x") -> bool:
@@ -60,12 +59,3 @@ def test_no_clauses(clause: Any) -> None:
 @pytest.mark.parametrize("name", ["and", "or", "not", "of", "all", "any", "Busy", "1x", "a-b", ""])
 def test_what_a_condition_could_not_name_is_no_name_of_a_clause(name: str) -> None:
     assert not admits({"share": "gpu", "gte": 0.5}, name)
-
-
-def test_a_test_needs_a_case_with_an_answer_and_a_time() -> None:
-    frame = {"apiVersion": "unveil/v1", "kind": "FingerprintTest", "fingerprint": "abc"}
-    assert not TEST.is_valid({**frame, "cases": []})
-    assert not TEST.is_valid({**frame, "cases": [{"name": "x", "expect": "match"}]})
-    assert TEST.is_valid({**frame, "cases": [{"name": "x", "expect": "match", "at": "3s"}]})
-    features = {"cpu.busy.rate[host]": "0.5x3", "gpu.util.mean[gpu:GPU-1]": 0.5}
-    assert TEST.is_valid({**frame, "cases": [{"name": "x", "expect": "match", "at": "3s", "features": features}]})

@@ -46,7 +46,8 @@ def test_names_that_are_ours_are_no_names_of_variables(name: str) -> None:
     ("change", "admitted"),
     [
         ({}, True), ({"status": "test"}, False), ({"limits": {}}, False), ({"rollback": {"triggers": []}}, False),
-        ({"risk": {"reversible": True, "interrupts_workload": True}}, False), ({"mode": "approve", "status": "test"}, True),
+        ({"risk": {"reversible": True, "interrupts_workload": True}}, False),
+        ({"mode": "approve", "status": "test"}, True),
     ],
 )  # fmt: skip
 def test_auto_demands_safeguards_in_the_editor_too(change: dict[str, Any], admitted: bool) -> None:

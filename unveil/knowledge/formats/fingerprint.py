@@ -1,10 +1,9 @@
-"""The formats Fingerprint and FingerprintTest."""
+"""The format Fingerprint."""
 
 from __future__ import annotations
 
 from unveil.knowledge.formats.fragments import (
     LEVELS,
-    NAME,
     TEXT,
     Schema,
     choice,
@@ -25,9 +24,6 @@ FACT_OPERATORS = (*NUMERIC, "in", "not_in")
 
 _NUMBER: Schema = {"type": "number"}
 _SCALAR: Schema = {"type": ["string", "number", "boolean"]}
-_FACT_VALUE: Schema = {
-    "anyOf": [{"type": ["string", "number", "boolean"]}, {"type": "array", "items": {"type": "string"}}],
-}
 _CLAUSE_NAME = r"^(?!(and|or|not|of|all|any)$)[a-z][a-z0-9_]*$"
 _OPTIONAL: Schema = {
     "type": "boolean", "default": False, "description": "When what it asks for is absent: false instead of unknown.",
@@ -40,7 +36,6 @@ _MEANING = {
     "lt": "Below.", "lte": "At most.", "gt": "Above.", "gte": "At least.", "eq": "Equal.", "neq": "Not equal.",
     "in": "One of these.", "not_in": "None of these.",
 }  # fmt: skip
-_NAME_WITH_ENTITY = r"^[a-z]+\.[a-z0-9_.]+\[[a-z]+(:.+)?\]$"
 
 
 def _feature_clause(feature: Schema) -> Schema:
@@ -134,85 +129,3 @@ def fingerprint_schema(feature: Schema, fact: Schema) -> Schema:
             },
         },
     )  # fmt: skip
-
-
-def fingerprint_test_schema(feature: Schema, fact: Schema) -> Schema:
-    """Return the schema of kind FingerprintTest."""
-    # Names may carry an entity: network.rx_bytes.rate[host], cpu.governor[cpu:3].
-    feature_key = _with_entity(feature)
-    fact_key = _with_entity(fact)
-    series: Schema = {
-        "anyOf": [{"type": "string", "minLength": 1}, {"type": "number"}],
-        "description": "Values per window: '0.4x10', '0+10x20', '_x3 1'. A lone number holds for ever.",
-    }
-    fact_value: Schema = {
-        "anyOf": [
-            {"type": ["string", "number", "boolean", "null"]},
-            {"type": "array", "items": {"type": "string"}},
-            closed(
-                ("value",),
-                {
-                    "value": {"anyOf": [*_FACT_VALUE["anyOf"], {"type": "null"}]},
-                    "setting": described(TEXT, "Address of the managed setting behind it."),
-                },
-            ),
-        ],
-        "description": "The fact's value; null where the host does not tell.",
-    }
-    reference = closed(("expected", "sigma"), {"expected": _NUMBER, "sigma": {"type": "number", "exclusiveMinimum": 0}})
-    answers: Schema = {"enum": ["match", "no_match", "unknown"]}
-    plan = closed(
-        ("remediation",),
-        {
-            "remediation": described(NAME, "The fix that would be planned."),
-            "variables": {"type": "object", "additionalProperties": _FACT_VALUE, "description": "Values it must get."},
-            "settings": {
-                "type": "object", "additionalProperties": {"type": ["string", "null"]},
-                "description": "Every setting that would change, with its wanted content; no others may.",
-            },
-        },
-        "What would be planned for the episode.",
-    )  # fmt: skip
-    case = closed(
-        ("name", "expect", "at"),
-        {
-            "name": described(TEXT, "What the case shows, in words."),
-            "expect": described(answers, "match: an episode fires at that time; unknown: there is no answer."),
-            "at": duration("Time after the first window."),
-            "entity": described(TEXT, "Entity to judge, e.g. cgroup:/pod1. Default: a made-up one of group_by."),
-            "features": {"type": "object", "propertyNames": feature_key, "additionalProperties": series},
-            "facts": {"type": "object", "propertyNames": fact_key, "additionalProperties": fact_value},
-            "settings": {
-                "type": "object", "additionalProperties": {"type": "string"},
-                "description": "Content of managed settings before, by address.",
-            },
-            "site": {"type": "object", "propertyNames": {"pattern": r"^[a-z][a-z0-9_]*$"},
-                     "additionalProperties": _FACT_VALUE, "description": "Site values, over those of the inventory."},
-            "reference": {"type": "object", "propertyNames": feature_key, "additionalProperties": reference},
-            "shares": {
-                "type": "object", "propertyNames": {"enum": list(SUBSYSTEMS)},
-                "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1},
-            },
-            "clauses": {
-                "type": "object", "additionalProperties": answers,
-                "description": "Answers of single clauses in the last window.",
-            },
-            "plan": plan,
-        },
-    )  # fmt: skip
-    return closed(
-        ("apiVersion", "kind", "fingerprint", "cases"),
-        {
-            "apiVersion": identity("", named_for="")["apiVersion"],
-            "kind": {"const": "FingerprintTest"},
-            "fingerprint": described(NAME, "Fingerprint under test; the file is NAME.test.yml beside it."),
-            "interval": duration("Time between two windows.", default="1s"),
-            "cases": {"type": "array", "minItems": 1, "items": case},
-        },
-    )
-
-
-def _with_entity(names: Schema) -> Schema:
-    """Return the schema of names that may carry an entity in brackets."""
-    bare = {key: value for key, value in names.items() if key != "description"}
-    return {"anyOf": [bare, {"type": "string", "pattern": _NAME_WITH_ENTITY}]}

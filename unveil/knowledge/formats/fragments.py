@@ -20,6 +20,9 @@ LEVELS = ("informational", "low", "medium", "high", "critical")
 
 NAME: Schema = {"type": "string", "pattern": NAME_PATTERN}
 TEXT: Schema = {"type": "string", "minLength": 1}
+VALUE: Schema = {
+    "anyOf": [{"type": ["string", "number", "boolean"]}, {"type": "array", "items": {"type": "string"}}],
+}
 GLOBS: Schema = {"type": "array", "minItems": 1, "items": TEXT}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unveil.knowledge.formats.fragments import (
     TEXT,
+    VALUE,
     Schema,
     choice,
     closed,
@@ -36,10 +37,7 @@ def _variable() -> Schema:
                 "description": "match.KEY (a binding), fact.NAME, setting.NAME (address of the setting behind a fact), "
                 "or site.NAME (inventory/values.yml).",
             },
-            "default": {
-                "anyOf": [{"type": ["string", "number", "boolean"]}, {"type": "array", "items": {"type": "string"}}],
-                "description": "Value when there is no other.",
-            },
+            "default": described(VALUE, "Value when there is no other."),
             "pattern": described(TEXT, "Regular expression for the whole text, or for each element of a list."),
             "min": {"type": "number", "description": "Least value of a number."},
             "max": {"type": "number", "description": "Greatest value of a number."},
@@ -102,6 +100,43 @@ def _verify(feature: Schema) -> Schema:
     )
 
 
+def _ansible() -> Schema:
+    return closed(
+        ("apply", "timeout"),
+        {
+            "apply": {"type": "string", "pattern": r"\.yml$",
+                      "description": "Playbook, relative to this folder."},
+            "timeout": duration("After that the run is ended and rolled back."),
+        },
+    )  # fmt: skip
+
+
+def _risk() -> Schema:
+    return closed(
+        ("impact", "reversible", "interrupts_workload", "requires_reboot"),
+        {
+            "impact": choice(IMPACTS, "How much the workload may feel it."),
+            "reversible": {"type": "boolean", "description": "Whether the saved values undo it."},
+            "interrupts_workload": {"type": "boolean"},
+            "requires_reboot": {"type": "boolean"},
+            "notes": described(TEXT, "What a person should weigh."),
+        },
+    )  # fmt: skip
+
+
+def _limits() -> Schema:
+    return closed(
+        ("cooldown", "max_attempts", "within"),
+        {
+            "cooldown": duration("Pause after a run on the same entity."),
+            "max_attempts": {"type": "integer", "minimum": 1, "maximum": 10},
+            "within": duration("Time in which attempts are counted."),
+            "max_hosts": {"type": "integer", "minimum": 1, "description": "Hosts acted on in that time."},
+        },
+        "How often it may act.",
+    )  # fmt: skip
+
+
 def remediation_schema(feature: Schema) -> Schema:
     """Return the schema of kind Remediation; *feature* says what a feature name is."""
     return closed(
@@ -111,14 +146,7 @@ def remediation_schema(feature: Schema) -> Schema:
             **identity("Remediation", named_for="the folder's name"),
             **provenance(),
             "remediates": described(names("Fingerprints it mends."), "Fingerprints it mends.", minItems=1),
-            "ansible": closed(
-                ("apply", "timeout"),
-                {
-                    "apply": {"type": "string", "pattern": r"\.yml$",
-                              "description": "Playbook, relative to this folder."},
-                    "timeout": duration("After that the run is ended and rolled back."),
-                },
-            ),
+            "ansible": _ansible(),
             "variables": {
                 "type": "object", "propertyNames": {"pattern": _VARIABLE_NAME}, "additionalProperties": _variable(),
                 "description": "Typed values for settings and playbook.",
@@ -128,30 +156,12 @@ def remediation_schema(feature: Schema) -> Schema:
                 "description": "Managed settings: exactly what may change. Saved before, locked, compared after.",
             },
             "mode": choice(MODES, "How far automation may go: an upper bound that a site's profile can only lower."),
-            "risk": closed(
-                ("impact", "reversible", "interrupts_workload", "requires_reboot"),
-                {
-                    "impact": choice(IMPACTS, "How much the workload may feel it."),
-                    "reversible": {"type": "boolean", "description": "Whether the saved values undo it."},
-                    "interrupts_workload": {"type": "boolean"},
-                    "requires_reboot": {"type": "boolean"},
-                    "notes": described(TEXT, "What a person should weigh."),
-                },
-            ),
+            "risk": _risk(),
             "preconditions": {
                 "type": "array", "uniqueItems": True, "items": {"enum": list(PRECONDITIONS)},
                 "default": list(PRECONDITIONS), "description": "Checked on fresh windows right before acting.",
             },
-            "limits": closed(
-                ("cooldown", "max_attempts", "within"),
-                {
-                    "cooldown": duration("Pause after a run on the same entity."),
-                    "max_attempts": {"type": "integer", "minimum": 1, "maximum": 10},
-                    "within": duration("Time in which attempts are counted."),
-                    "max_hosts": {"type": "integer", "minimum": 1, "description": "Hosts acted on in that time."},
-                },
-                "How often it may act.",
-            ),
+            "limits": _limits(),
             "approval": closed((), {"expires": duration("After that an approval is void.", default="30m")}),
             "rollback": closed(
                 ("triggers",),

@@ -8,6 +8,7 @@ from unveil.knowledge.formats.fragments import (
     GLOBS,
     NAME,
     TEXT,
+    VALUE,
     Schema,
     choice,
     closed,
@@ -61,9 +62,7 @@ def site_values_schema() -> Schema:
             "values": {
                 "type": "object",
                 "propertyNames": {"pattern": r"^[a-z][a-z0-9_]*$"},
-                "additionalProperties": {
-                    "anyOf": [{"type": ["string", "number", "boolean"]}, {"type": "array", "items": {"type": "string"}}]
-                },
+                "additionalProperties": VALUE,
                 "description": "Numbers and names of this site; variables take them with from: site.NAME.",
             },
         },

@@ -1,4 +1,4 @@
-"""The traps of ansible-runner and Ansible, each met; T7, T13, T16 are about content (tests/playbooks, tests/knowledge)."""
+"""The traps of ansible-runner and Ansible, each met; T7, T13, T16 are about content: tests/playbooks, knowledge."""
 
 from __future__ import annotations
 

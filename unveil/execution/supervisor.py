@@ -170,12 +170,17 @@ class RunSupervisor:
         directory: holds one directory a run; made with mode 0700.
         modules: the folder with our Ansible modules (``playbooks/modules``).
         host_root: passed on to the modules.
+        also_passed_on: names of further variables of our environment that children get (a stand-in for a driver may
+            need one); Ansible writes its environment down, so never one that holds a secret.
     """
 
-    def __init__(self, directory: Path, modules: Path, *, host_root: str = "/") -> None:
+    def __init__(
+        self, directory: Path, modules: Path, *, host_root: str = "/", also_passed_on: tuple[str, ...] = ()
+    ) -> None:
         self.directory = directory
         self._modules = modules
         self._host_root = host_root
+        self._passed_on = (*_PASSED_ON, *also_passed_on)
 
     def directory_of(self, run_id: str) -> Path:
         """Return the directory of a run, where its snapshot belongs, too; it is made when it is not there."""
@@ -241,14 +246,14 @@ class RunSupervisor:
                 stdout=log,
                 stderr=log,
                 cwd=directory,
-                env=scrubbed_environment(mark, directory),
+                env=scrubbed_environment(mark, directory, self._passed_on),
                 start_new_session=True,
                 umask=0o077,
             )
         return ChildRun(directory, request, process)
 
 
-def scrubbed_environment(mark: str, home: Path) -> dict[str, str]:
+def scrubbed_environment(mark: str, home: Path, passed_on: tuple[str, ...] = _PASSED_ON) -> dict[str, str]:
     """Return the environment of a child: nothing of ours but what it needs, because Ansible writes it down (T9)."""
     own = str(Path(sys.executable).parent)  # where ansible-playbook is, whether or not the environment is activated
     return {
@@ -257,7 +262,7 @@ def scrubbed_environment(mark: str, home: Path) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "LC_ALL": "C.UTF-8",
         processes.MARK: mark,
-        **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+        **{name: os.environ[name] for name in passed_on if name in os.environ},
     }
 
 

@@ -1,0 +1,89 @@
+"""Our Ansible modules and playbooks: called as Ansible calls them, on a tree of plain files or on this kernel."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+PLAYBOOKS = Path(__file__).parents[2] / "playbooks"
+
+
+@pytest.fixture(scope="session")
+def playbooks() -> Path:
+    """Give the folder of the playbooks."""
+    return PLAYBOOKS
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """Call a module as Ansible does, in a process of its own; ``check=True`` for check mode."""
+
+    def call(name: str, *, check: bool = False, env: dict[str, str] | None = None, **arguments: Any) -> dict[str, Any]:
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps({"ANSIBLE_MODULE_ARGS": {**arguments, "_ansible_check_mode": check}}))
+        said = subprocess.run(
+            [sys.executable, PLAYBOOKS / f"modules/{name}.py", path],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=100,
+            env={**os.environ, **(env or {})},
+        )
+        try:
+            answer: dict[str, Any] = json.loads(said.stdout)
+        except ValueError:
+            raise AssertionError(f"no answer: {said.stdout} {said.stderr}") from None
+        assert said.returncode == (1 if answer.get("failed") else 0)
+        return answer
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def loaded() -> Callable[[str], ModuleType]:
+    """Import a module to look at its functions."""
+
+    def load(name: str) -> ModuleType:
+        spec = importlib.util.spec_from_file_location(f"_playbook_module_{name}", PLAYBOOKS / f"modules/{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        found = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(found)
+        return found
+
+    return load
+
+
+@pytest.fixture
+def host_tree(tmp_path: Path) -> Path:
+    """Give a tree that stands for a host with everything that the six remediations may change, but GPUs."""
+    root = tmp_path / "host"
+    for name, text in {
+        "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
+        "proc/sys/vm/dirty_ratio": "0\n",
+        "proc/sys/vm/dirty_bytes": "2097152\n",
+        "proc/sys/vm/dirty_background_ratio": "0\n",
+        "proc/sys/vm/dirty_background_bytes": "1048576\n",
+        "proc/irq/24/smp_affinity_list": "0-1\n",
+        "proc/irq/25/smp_affinity_list": "1\n",
+        "sys/fs/cgroup/pod1/cpu.max": "50000 100000\n",
+        "sys/fs/cgroup/pod1/cpuset.mems": "0-1\n",
+        "sys/fs/cgroup/pod1/cgroup.procs": "",
+        "sys/fs/cgroup/pod1/memory.stat": "anon 0\nanon_thp 0\n",
+        "sys/devices/system/node/node1/meminfo": "",
+    }.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root

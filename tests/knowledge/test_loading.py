@@ -127,6 +127,22 @@ def test_a_file_by_another_suffix_is_told_instead_of_silently_left_out(kb: Path)
     assert said(kb) == ["fingerprints/cpu/other.yaml:1:1: warning K012: nobody reads this file"]
 
 
+@pytest.mark.parametrize(
+    "place", ["inventory/filter/x.yml", "playbooks/raise_quota/more/remediation.yml", "playbooks/x.yml"]
+)
+def test_a_file_in_a_place_that_nobody_reads_is_told(kb: Path, place: str) -> None:
+    (kb / place).parent.mkdir(exist_ok=True)
+    (kb / place).write_text("a: 1\n")
+    assert said(kb) == [f"{place}:1:1: warning K012: nobody reads this file"]
+
+
+def test_the_inventory_of_ansible_is_not_ours(kb: Path) -> None:
+    (kb / "inventory/group_vars").mkdir()
+    for name in ("inventory/hosts.yml", "inventory/group_vars/gpu.yml"):
+        (kb / name).write_text("anything: [no, 012]\n")
+    assert said(kb) == []
+
+
 def test_editors_leave_no_trace(kb: Path) -> None:
     before = load(kb).digest
     for name in (".quota.yml.swp", "quota_throttling.yml~", ".#quota_throttling.yml"):

@@ -224,6 +224,8 @@ def test_a_broken_folder_at_the_start_is_told_and_followed(kb: Path) -> None:
         loaded = reloader.start(100.0)
         assert loaded.knowledge is None
         assert loaded.errors[0].check == "K005"
+        assert reloader.state is not None
+        assert (reloader.state.generation, reloader.state.stale_since_s) == (0, 100.0)
         edit(kb, "level: lo\n", "level: low\n")
         assert usable(reloader).generation == 1
     finally:

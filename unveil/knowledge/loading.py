@@ -44,6 +44,7 @@ _TEST = ".test.yml"
 _VALUES = f"{INVENTORY}/values.yml"
 _PROFILES = f"{INVENTORY}/profiles.yml"
 _FILTERS = f"{INVENTORY}/filters"
+_ANSIBLE = tuple(f"{INVENTORY}/{name}" for name in ("hosts", "group_vars/", "host_vars/"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,10 +158,12 @@ class _Loading:
         """Return files that look as if they should count: YAML by another suffix, or in the wrong place."""
         read = {judged.relative for each in self.judged.values() for judged in each}
         for relative in self.pack.files:
-            if relative.endswith(".yaml") or (relative.startswith(f"{FINGERPRINTS}/") and relative.endswith(".json")):
-                if not relative.startswith(f"{INVENTORY}/") or relative.startswith(f"{_FILTERS}/"):
-                    yield relative
-            elif relative.startswith(f"{PLAYBOOKS}/") and relative.endswith("remediation.yml") and relative not in read:
+            folder, _, name = relative.rpartition("/")
+            if relative in read or not name.endswith((".yml", ".yaml")):
+                continue
+            # What is beside a remediation is its own affair, and hosts and their variables are Ansible's.
+            ansible = relative.startswith(_ANSIBLE) or (folder.startswith(f"{PLAYBOOKS}/") and folder.count("/") == 1)
+            if not ansible or name == "remediation.yaml":
                 yield relative
 
     def _sound(self, kind: str) -> list[Judged]:

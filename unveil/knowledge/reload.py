@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 QUIET_S = 0.25
 CAP_S = 2.0
 RESCAN_S = 30.0
+MAX_TOLD = 50  # errors that a state carries; nobody reads more, and it goes into the journal
 
 # Opened and closed are left out: our own reading makes them, and would start the next reading for ever.
 _CHANGES: list[type[FileSystemEvent]] = [
@@ -137,17 +138,21 @@ class Reloader:
             LoadFailedError: the loader itself broke.
         """
         self._follow()
-        loaded = self._child.load(self._root, generation=1)
+        try:
+            loaded = self._child.load(self._root, generation=1)
+        except LoadFailedError:
+            self.close()
+            raise
         self._digest = loaded.digest
         if loaded.knowledge is not None:
-            self._current, self._generation = loaded.knowledge, 1
-            self._state = state_of(loaded.knowledge, now_s)
+            self._generation = 1
+        self._take(loaded, now_s)
         self._worker.start()
         return loaded
 
     @property
     def state(self) -> KnowledgeState | None:
-        """Return the state of the generation in use, None before there was one."""
+        """Return the state of what is in use, None before the start; generation 0 is none at all."""
         return self._state
 
     def poll(self, now_s: float) -> ReloadOutcome | None:
@@ -161,17 +166,25 @@ class Reloader:
         loaded = self._finished.popleft()
         while self._finished:  # only the newest counts
             loaded = self._finished.popleft()
+        state = self._take(loaded, now_s)
         problems = tuple(sorted(loaded.problems, key=lambda problem: (problem.gravity is not Gravity.ERROR, problem)))
+        return ReloadOutcome(knowledge=loaded.knowledge, problems=problems, state=state)
+
+    def _take(self, loaded: Loaded, now_s: float) -> KnowledgeState:
+        """Go over to a generation, or stay with the old one and say since when and why."""
         if loaded.knowledge is not None:
             self._current = loaded.knowledge
             self._state = state_of(loaded.knowledge, now_s)
-        else:
-            since_s = now_s if self._state is None or self._state.stale_since_s is None else self._state.stale_since_s
-            base = self._current or KnowledgeBase(generation=0, digest="", root=str(self._root))
-            told = tuple(map(str, loaded.errors))
-            at_s = now_s if self._state is None else self._state.at_s
-            self._state = state_of(base, at_s, stale_since_s=since_s, problems=told)
-        return ReloadOutcome(knowledge=loaded.knowledge, problems=problems, state=self._state)
+            return self._state
+        before = self._state
+        since_s = now_s if before is None or before.stale_since_s is None else before.stale_since_s
+        told = tuple(map(str, loaded.errors[:MAX_TOLD]))
+        if len(loaded.errors) > MAX_TOLD:
+            told = (*told, f"and {len(loaded.errors) - MAX_TOLD} more")
+        base = self._current or KnowledgeBase(generation=0, digest="", root=str(self._root))
+        at_s = now_s if before is None else before.at_s
+        self._state = state_of(base, at_s, stale_since_s=since_s, problems=told)
+        return self._state
 
     def rescan(self) -> None:
         """Have the files read again now, whatever inotify said. For SIGHUP; returns at once."""

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from unveil.knowledge.loading import load
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 FINGERPRINT = "fingerprints/cpu/quota_throttling.yml"
 REMEDIATION = "playbooks/raise_quota/remediation.yml"
@@ -53,3 +56,10 @@ def test_a_link_that_leads_nowhere_is_told(
     told: Callable[[str, str, str], list[str]], file: str, old: str, new: str, expected: list[str]
 ) -> None:
     assert told(file, old, new) == expected
+
+
+def test_a_test_stands_beside_its_fingerprint(kb: Path) -> None:
+    (kb / "fingerprints/cpu/quota_throttling.test.yml").rename(kb / "fingerprints/gpu/quota_throttling.test.yml")
+    assert [f"{problem.check} {problem.what}" for problem in load(kb).problems] == [
+        "K103 the test of 'quota_throttling' does not stand beside it"
+    ]

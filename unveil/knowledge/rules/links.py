@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,10 @@ def check_links(shelf: Shelf, *, now_s: float) -> Iterator[Problem]:
         yield from _expiry(document, now_s)
     for name, document in shelf.tests.items():
         yield from _link(shelf, document, ("fingerprint",), "fingerprint", name)
+        beside = shelf.fingerprints.get(name)
+        if beside is not None and posixpath.dirname(beside.file) != posixpath.dirname(document.file):
+            what = f"the test of {name!r} does not stand beside it"
+            yield finding("K103", document, ("fingerprint",), what, f"move it to {posixpath.dirname(beside.file)}")
     if shelf.profiles is not None:
         for index, profile in enumerate(shelf.profiles.data.get("profiles", ())):
             for name in profile.get("remediations", {}):

@@ -10,13 +10,28 @@ import contextlib
 import json
 import sys
 import time
-import unicodedata
 from typing import TYPE_CHECKING, Any
+
+from unveil.records.plain_text import plain, quantity, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rich.console import Console
+
+__all__ = [
+    "COLOURS",
+    "clock",
+    "console",
+    "entity",
+    "line",
+    "plain",
+    "print_json",
+    "progress",
+    "quantity",
+    "span",
+    "table",
+]
 
 COLOURS = {
     "anomalous": "yellow", "normal": "green", "unknown": "dim", "firing": "bold red", "pending": "yellow",
@@ -40,15 +55,6 @@ def print_json(value: Any) -> None:
     sys.stdout.write("\n")
 
 
-def plain(text: object, limit: int = 200) -> str:
-    """Return text without anything that could move a cursor, recolour or reorder what is drawn."""
-    drawn = "".join(
-        char if unicodedata.category(char)[0] != "C" else char.encode("unicode_escape", "backslashreplace").decode()
-        for char in str(text)[: limit + 1]
-    )
-    return drawn if len(drawn) <= limit else drawn[: limit - 1] + "…"
-
-
 def clock(at_s: float | None) -> str:
     """Return a wall-clock time of day, with the date when it is not today's."""
     if at_s is None:
@@ -56,33 +62,6 @@ def clock(at_s: float | None) -> str:
     moment = time.localtime(at_s)
     same_day = time.strftime("%F", moment) == time.strftime("%F")
     return time.strftime("%H:%M:%S" if same_day else "%F %H:%M:%S", moment)
-
-
-def span(seconds: float) -> str:
-    """Return a length of time: ``42 s``, ``3 min 20 s``, ``2 h 05 min``."""
-    whole = round(seconds)
-    if whole < 120:
-        return f"{whole} s"
-    if whole < 7200:
-        return f"{whole // 60} min {whole % 60:02} s"
-    if whole < 172800:
-        return f"{whole // 3600} h {whole % 3600 // 60:02} min"
-    return f"{whole // 86400} days"
-
-
-def quantity(value: float | str | None) -> str:
-    """Return a number with four significant digits and a thousands mark, absent as a dash."""
-    if value is None:
-        return "-"
-    if isinstance(value, str):
-        return plain(value)
-    if value == int(value) and abs(value) < 1e6:
-        return f"{int(value):,}"
-    if abs(value) >= 1e6:
-        for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6)):
-            if abs(value) >= size:
-                return f"{value / size:.4g} {unit}"
-    return f"{value:.4g}"
 
 
 def entity(value: dict[str, str]) -> str:

@@ -8,6 +8,7 @@ import pytest
 from unveil.records.remediation import Mode, Remediation
 from unveil.records.run import RunState
 from unveil.records.silence import Silence
+from unveil.records.site import Filter
 from unveil.remediation.lifecycle import Cause, advance, new_run
 from unveil.remediation.policy import BREAKER_FAILURES, Decision, Intent, decide, expired
 
@@ -161,6 +162,32 @@ def test_one_run_has_a_setting_in_hand_at_a_time_and_the_same_deed_is_joined(
     waiting = past(replace(drawn(), remediation="other"), [], ago_s=5)
     assert ask(history=(waiting,)).allowed, "a plan that only waits holds nothing"
     assert ask(history=(running,), run_id=running.id).allowed, "a run is not held against itself"
+
+
+def test_a_plan_that_waits_is_joined_by_a_proposal_and_does_not_block_its_twin(
+    ask: Callable[..., Decision], drawn: Callable[..., Plan]
+) -> None:
+    waiting = past(drawn(), [], ago_s=5)
+    assert ask(history=(waiting,), intent=Intent.PROPOSE).joins == waiting.id
+    assert ask(history=(waiting,), intent=Intent.APPLY, person=True, run_id="r00000000000b").allowed
+
+
+def test_what_the_site_declared_to_be_on_purpose_is_left(ask: Callable[..., Decision]) -> None:
+    known = Filter(
+        name="night_cap",
+        id="x",
+        title="",
+        owner="",
+        reason="rack budget",
+        fingerprints=("nic_far",),
+        expires="2027-03-31",
+        expires_s=NOW + 60,
+        hosts=("gpu-*",),
+    )
+    decision = ask(filters=(known,), host="gpu-7", person=True)
+    assert not decision.allowed
+    assert "rack budget" in decision.reasons[0]
+    assert ask(filters=(known,), host="cpu-7").allowed
 
 
 def test_the_breaker_opens_on_failures_and_not_on_what_a_person_undid(

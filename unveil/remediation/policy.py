@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from unveil.records.remediation import Remediation
     from unveil.records.run import Plan, Run
     from unveil.records.silence import Silence
+    from unveil.records.site import Filter
 
 _MODES = tuple(Mode)
 BREAKER_FAILURES = 3  # runs that failed or had to be rolled back, of any remediation …
@@ -72,6 +73,8 @@ def decide(
     person: bool = False,
     approved_s: float | None = None,
     run_id: str | None = None,
+    filters: Iterable[Filter] = (),
+    host: str = "",
 ) -> Decision:
     """Return whether a plan may be proposed or applied now.
 
@@ -83,15 +86,22 @@ def decide(
         person: a person asks for it, or approved it.
         approved_s: when it was approved; an approval expires.
         run_id: the run that the plan belongs to, so that it is not held against itself.
+        filters: the site's declared exceptions, judged for *host*; any that covers the episode keeps it from being
+            acted upon.
     """
     others = [run for run in history if run.id != run_id]
     mode, lowered = _mode(plan, remediation, profile, others)
     person = person or approved_s is not None
     reasons = _unsafe(plan, remediation, silences, still_matching, now_s)
+    reasons += [
+        f"the site's filter {each.name} keeps it as it is until {each.expires}: {each.reason.strip()}"
+        for each in filters
+        if each.covers(plan.fingerprint, str(plan.entity), host, now_s)
+    ]
     reasons += _not_allowed(mode, intent, person)
     if approved_s is not None and now_s - approved_s > remediation.approval_expires_s:
         reasons.append(f"the approval is older than {remediation.approval_expires_s:.0f} s: approve again")
-    joins, locks = _locks(plan, others)
+    joins, locks = _locks(plan, others, intent)
     reasons += locks
     budgets = _budgets(plan, remediation, others, now_s)
     if not person:
@@ -168,11 +178,13 @@ def _same_work(one: Plan, other: Plan) -> bool:
     return one.remediation == other.remediation and one.entity == other.entity
 
 
-def _locks(plan: Plan, others: Sequence[Run]) -> tuple[str | None, list[str]]:
+def _locks(plan: Plan, others: Sequence[Run], intent: Intent) -> tuple[str | None, list[str]]:
     """Return the run that already does this, and why it cannot be done beside what is going on."""
     addresses = {change.address for change in plan.changes}
     for run in others:
-        if run.state not in TERMINAL and _same_work(run.plan, plan):
+        # A plan that waits is joined by another proposal; of two that wait, either may be applied, but then only one.
+        busy = run.state in ACTIVE or (intent is Intent.PROPOSE and run.state not in TERMINAL)
+        if busy and _same_work(run.plan, plan):
             return run.id, [f"run {run.id} is already at it ({run.state})"]
     reasons = []
     for run in others:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from unveil.errors import RefusedError, UnreadableError
-from unveil.execution import processes
+from unveil.execution import processes, snapshot
 from unveil.execution.request import Status, load_result
 from unveil.execution.supervisor import RunSupervisor, scrubbed_environment
 from unveil.records.codec import encode
@@ -146,6 +146,24 @@ def test_looking_never_waits(supervisor: RunSupervisor, kit: Any, playbook: Call
     kit.finish(child)
     supervisor.discard(child)
     assert not child.directory.exists()
+
+
+@pytest.mark.ansible
+def test_a_snapshot_outlives_the_run_until_it_is_pruned(
+    supervisor: RunSupervisor, kit: Any, playbook: Callable[..., Path]
+) -> None:
+    run = kit.run(kit.plan(playbook("- ansible.builtin.debug: {msg: x}")))
+    note = snapshot.Snapshot(run=run.id, plan_hash=run.plan.hash, at_s=1.0, saved={"sysctl:vm.dirty_ratio": "20"})
+    path = snapshot.save(supervisor.directory_of(run.id), note)
+    child = supervisor.start(run)
+    assert supervisor.prune(time.time() + 60) == 0, "not while it runs"
+    kit.finish(child)
+    supervisor.discard(child)
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    assert snapshot.load(path.parent) == note
+    assert supervisor.prune(time.time() - 60) == 0
+    assert supervisor.prune(time.time() + 60) == 1
+    assert not path.parent.exists()
 
 
 def test_what_was_never_started_cannot_be_adopted(supervisor: RunSupervisor) -> None:

@@ -10,7 +10,7 @@ from unveil.records.run import RunState
 from unveil.records.silence import Silence
 from unveil.records.site import Filter
 from unveil.remediation.lifecycle import Cause, advance, new_run
-from unveil.remediation.policy import BREAKER_FAILURES, Decision, Intent, decide, expired
+from unveil.remediation.policy import BREAKER_FAILURES, Decision, Intent, decide, expired, undoable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -200,6 +200,14 @@ def test_the_breaker_opens_on_failures_and_not_on_what_a_person_undid(
     assert ask(history=bad[:-1]).allowed
     undone = tuple(past(other, TO_UNDONE, ago_s=600, number=number) for number in range(BREAKER_FAILURES))
     assert ask(history=undone).allowed
+
+
+def test_a_settled_run_can_be_taken_back_for_as_long_as_it_says(
+    drawn: Callable[..., Plan], remediation: Remediation
+) -> None:
+    assert undoable(past(drawn(), TO_KEPT, ago_s=86_300), remediation, NOW)
+    assert not undoable(past(drawn(), TO_KEPT, ago_s=86_500), remediation, NOW)
+    assert not undoable(past(drawn(), TO_ROLLED_BACK, ago_s=1), remediation, NOW)
 
 
 def test_waiting_ends(drawn: Callable[..., Plan], remediation: Remediation) -> None:

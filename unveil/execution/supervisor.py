@@ -27,6 +27,7 @@ from unveil.execution.request import (
     LOG,
     REQUEST,
     RESULT,
+    WORK,
     RunEvent,
     RunResult,
     Status,
@@ -35,6 +36,7 @@ from unveil.execution.request import (
     load_result,
     request_of,
 )
+from unveil.execution.snapshot import NAME as SNAPSHOT
 from unveil.execution.snapshot import write_durably
 from unveil.records.codec import encode
 from unveil.remediation.planner import digest
@@ -216,10 +218,27 @@ class RunSupervisor:
         return ChildRun(directory, load_request(directory), None)
 
     def discard(self, child: ChildRun) -> None:
-        """Delete the directory of a run that has ended and is in the journal."""
+        """Delete what a run that has ended and is in the journal left, but its snapshot.
+
+        The snapshot stays until `prune`, so that a host whose journal is lost can still be put back by hand.
+        """
         if child.poll().result is None:
             raise RefusedError(f"{child.directory.name} has not ended yet", hint="cancel it first")
-        shutil.rmtree(child.directory, ignore_errors=True)
+        if not (child.directory / SNAPSHOT).exists():
+            shutil.rmtree(child.directory, ignore_errors=True)
+            return
+        for name in (REQUEST, CHILD, EVENTS, RESULT, LOG):
+            (child.directory / name).unlink(missing_ok=True)
+        shutil.rmtree(child.directory / WORK, ignore_errors=True)
+
+    def prune(self, before_s: float) -> int:
+        """Delete the directories that hold only a snapshot from before a time (since the epoch, s); return how many."""
+        gone = 0
+        for snapshot in self.directory.glob(f"r*/{SNAPSHOT}"):
+            if snapshot.stat().st_mtime < before_s and not (snapshot.parent / REQUEST).exists():
+                shutil.rmtree(snapshot.parent, ignore_errors=True)
+                gone += 1
+        return gone
 
     def _start(self, plan: Plan, directory: Path, *, check: bool, strict: bool) -> ChildRun:
         if plan.hash != digest(plan):

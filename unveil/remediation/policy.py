@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from unveil.records.remediation import Mode
 from unveil.records.run import RunState
-from unveil.remediation.lifecycle import ACTIVE, TERMINAL, Cause, entered
+from unveil.remediation.lifecycle import ACTIVE, STEPS, TERMINAL, Cause, entered
 from unveil.remediation.planner import digest
 
 if TYPE_CHECKING:
@@ -119,6 +119,12 @@ def expired(run: Run, remediation: Remediation, now_s: float) -> bool:
     """Tell whether a run has waited too long for its approval, or since it: an approval that is late is a no."""
     waiting = run.state in (RunState.PLANNED, RunState.APPROVED)
     return waiting and now_s - run.steps[-1].at_s > remediation.approval_expires_s
+
+
+def undoable(run: Run, remediation: Remediation, now_s: float) -> bool:
+    """Tell whether a person may still take a settled run back: `rollback.available_for`, from its last step on."""
+    reopens = RunState.ROLLING_BACK in STEPS[run.state]
+    return reopens and now_s - run.steps[-1].at_s <= remediation.rollback_available_s
 
 
 def _mode(plan: Plan, remediation: Remediation, profile: Mode, others: Sequence[Run]) -> tuple[Mode, list[str]]:

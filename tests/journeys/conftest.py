@@ -46,9 +46,8 @@ class Host:
 
     wait = staticmethod(wait_for)
 
-    @property
-    def client(self) -> Client:
-        return Client(self.folder / "control.sock")
+    def __post_init__(self) -> None:
+        self.client = Client(self.folder / "control.sock")
 
     def start(self) -> None:
         log = (self.folder.parent / f"{self.folder.name}.log").open("ab")
@@ -61,10 +60,12 @@ class Host:
 
     def kill(self) -> None:
         assert self.process
+        self.client.close()
         self.process.kill()
         self.process.wait()
 
     def stop(self) -> None:
+        self.client.close()
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             self.process.wait(20)

@@ -29,7 +29,7 @@ def test_found_planned_applied_verified_kept_and_rolled_back(
 ) -> None:
     watcher = host("--profile", "manual")
     time.sleep(3)
-    workload = patient("--megabytes", "320", "--seconds", "200", "--step", "0.05", "--activations", "0")
+    workload = patient("--megabytes", "320", "--seconds", "200", "--step", "0.05", "--activations", "8")
     started = time.monotonic()
     episode = watcher.episode("reduced_huge_page_coverage", f"cgroup:{workload.cgroup}", seconds=10)
     assert time.monotonic() - started <= 10
@@ -41,12 +41,14 @@ def test_found_planned_applied_verified_kept_and_rolled_back(
     assert THP.read_bytes() == thp_madvise, "a plan changes nothing"
     diff = {change["address"]: (change["before"], change["after"]) for change in run["plan"]["changes"]}
     before, after = diff[f"file:{THP}"]
-    assert before.encode() == thp_madvise
+    assert before.encode() == thp_madvise.strip()
     assert after == "always"
 
     refused = watcher.unveil("runs", "apply", run["id"], "--yes")
     assert refused.returncode == 1, "an unapproved plan is not applied"
-    assert watcher.unveil("runs", "approve", run["id"], "--yes").returncode == 0
+    assert "not approved" in refused.stderr
+    approved = watcher.unveil("runs", "approve", run["id"], "--yes")
+    assert approved.returncode == 0, approved.stderr + watcher.log()
     applied = watcher.unveil("runs", "apply", run["id"], "--yes")
     assert applied.returncode == 0, applied.stdout + applied.stderr + watcher.log()
     assert "kept" in applied.stdout
@@ -78,7 +80,7 @@ def test_a_fix_whose_verification_fails_undoes_itself(
         text.replace("improve:", "improve:\n    - {feature: cpu.idle.rate, direction: up, effect: 99}", 1)
     )
     watcher = host("--profile", "manual", "--kb", str(knowledge_base))
-    workload = patient("--megabytes", "256", "--seconds", "200", "--step", "0.05", "--activations", "0")
+    workload = patient("--megabytes", "256", "--seconds", "200", "--step", "0.05", "--activations", "8")
     episode = watcher.episode("reduced_huge_page_coverage", f"cgroup:{workload.cgroup}", seconds=15)
     run = watcher.client.call("plan", episode=episode["id"], remediation=None)
     watcher.client.call("approve", id=run["id"], hash=run["plan"]["hash"])
@@ -96,7 +98,7 @@ def test_a_watcher_killed_between_apply_and_verify_finds_its_place_again(
     host: Callable[..., Any], patient: Callable[..., Any], thp_madvise: bytes
 ) -> None:
     watcher = host("--profile", "manual")
-    workload = patient("--megabytes", "256", "--seconds", "200", "--step", "0.05", "--activations", "0")
+    workload = patient("--megabytes", "256", "--seconds", "200", "--step", "0.05", "--activations", "8")
     episode = watcher.episode("reduced_huge_page_coverage", f"cgroup:{workload.cgroup}", seconds=15)
     run = watcher.client.call("plan", episode=episode["id"], remediation=None)
     watcher.client.call("approve", id=run["id"], hash=run["plan"]["hash"])

@@ -61,7 +61,7 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.add_arguments(child)
-        child.set_defaults(run=module.run)
+        child.set_defaults(entry=module.run)
     return parser
 
 
@@ -77,7 +77,7 @@ def main(argv: list[str] | None = None) -> int:
         if arguments.command is None:
             parser.print_help()
             return 0
-        return int(arguments.run(arguments))
+        return int(arguments.entry(arguments))
     except UnveilError as error:
         sys.stdout.flush()
         hint = f"\n  hint: {error.hint}" if error.hint else ""

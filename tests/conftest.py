@@ -79,6 +79,6 @@ def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def nvml(nvml_library: Path, tmp_path: Path) -> Nvml:
     """Give one host with one idle GPU; processes started with ``.env`` see it."""
-    state = NvmlState(tmp_path / "nvml.state")
-    env = dict(os.environ, UNVEIL_NVML_LIBRARY=str(nvml_library), UNVEIL_NVML_STATE=str(state.path))
-    return Nvml(library=nvml_library, state=state, env=env)
+    library = Path(shutil.copy(nvml_library, tmp_path))  # of its own: the state lies beside it
+    state = NvmlState(library.with_name(f"{library.name}.state"))
+    return Nvml(library=library, state=state, env=dict(os.environ, UNVEIL_NVML_LIBRARY=str(library)))

@@ -1,8 +1,9 @@
 /* A stand-in for NVIDIA's libnvidia-ml.so.1, so that code which reads GPUs can be tested without one.
  *
  * It exports the functions that the genuine nvidia-ml-py calls for what we read and set. Everything it answers comes
- * from a text file of `key=value` lines ($UNVEIL_NVML_STATE), read afresh in every call, so that a test, or another
- * process that sets a power limit, changes what a running reader sees, as with a real driver.
+ * from a text file of `key=value` lines, read afresh in every call, so that a test, or another
+ * process that sets a power limit, changes what a running reader sees, as with a real driver. The file is
+ * $UNVEIL_NVML_STATE, else it lies beside the library: $UNVEIL_NVML_LIBRARY with ".state" at its end.
  *
  * Keys of the host
  *   gpus=2                          how many GPUs there are
@@ -87,9 +88,19 @@ static void take(int file)
     state[length] = '\0';
 }
 
+static const char *state_file(void)
+{
+    static char beside[4096];
+    const char *path = getenv("UNVEIL_NVML_STATE"), *library = getenv("UNVEIL_NVML_LIBRARY");
+    if (path || !library)
+        return path;
+    snprintf(beside, sizeof beside, "%s.state", library);
+    return beside;
+}
+
 static bool load(void)
 {
-    const char *path = getenv("UNVEIL_NVML_STATE");
+    const char *path = state_file();
     int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (file < 0) {
         state[0] = '\0';
@@ -149,7 +160,7 @@ static void drop_line(const char *key)
 /* Replace one value, in place and under the lock that every reader and writer takes. */
 static Return store(const Gpu *gpu, const char *name, double value)
 {
-    const char *path = getenv("UNVEIL_NVML_STATE");
+    const char *path = state_file();
     int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
     if (file < 0)
         return NO_PERMISSION;

@@ -139,14 +139,13 @@ def test_a_power_limit_is_restored_through_the_playbook(
             nvml.state.set_gpu(0, power_limit=round(float(value) * 1000))
 
     nvml.state.set_gpu(0, power_limit=350000, power_default=700000)
-    for name in ("UNVEIL_NVML_LIBRARY", "UNVEIL_NVML_STATE"):
-        monkeypatch.setenv(name, nvml.env[name])
+    monkeypatch.setenv("UNVEIL_NVML_LIBRARY", nvml.env["UNVEIL_NVML_LIBRARY"])
     gpu = Entity(EntityKind.GPU, nvml.uuid(0))
     host = Settings("/", backends={"nvml": Backend()})
     facts = FactTable(facts=(Fact(name="gpu.power_default", entity=gpu, value=700.0),))
     plan = plan_of("restore_gpu_power_limit", gpu, facts=facts, host=host)
     assert [(each.before, each.after) for each in plan.changes] == [("350", "700")]
-    supervisor = RunSupervisor(tmp_path / "runs", ROOT / "playbooks/modules", also_passed_on=("UNVEIL_NVML_STATE",))
+    supervisor = RunSupervisor(tmp_path / "runs", ROOT / "playbooks/modules")
     saved = snapshot.take(plan, host.peek)
     result = finish(supervisor.start(lifecycle.new_run("r000000000001", plan, "uid:0", 1.0)))
     assert result.status is Status.SUCCESSFUL, result.message

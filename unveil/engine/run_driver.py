@@ -20,10 +20,12 @@ from unveil.remediation import policy
 from unveil.remediation.lifecycle import (
     ACTIVE,
     RESUME,
+    TERMINAL,
     Cause,
     Resume,
     advance,
     after_apply,
+    after_rollback,
     entered,
     new_run,
     wants_rollback,
@@ -42,11 +44,13 @@ if TYPE_CHECKING:
     from unveil.records.remediation import Mode, Remediation
     from unveil.records.run import Plan, Run
     from unveil.records.silence import Silence
+    from unveil.records.site import Filter
     from unveil.store.journal import Journal
     from unveil.store.queries import Queries
 
 _LOG = logging.getLogger(__name__)
 WATCHER = "watcher"
+SNAPSHOTS_S = 30 * 86400.0  # how long the copies of saved values outside the journal are kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +62,8 @@ class Situation:
     silences: tuple[Silence, ...]
     still_matching: bool | None
     baseline: Mapping[str, float]
+    filters: tuple[Filter, ...] = ()
+    host: str = ""
 
 
 @dataclass(slots=True)
@@ -153,6 +159,8 @@ class RunDriver:
             person=actor != WATCHER,
             approved_s=None if approval is None else approval.at_s,
             run_id=run.id,
+            filters=situation.filters,
+            host=situation.host,
         )
         if not decision.allowed:
             raise RefusedError(f"{run.id} may not run now: {'; '.join(decision.reasons)}", hint=_cure(decision.mode))
@@ -180,7 +188,18 @@ class RunDriver:
         raise RefusedError(f"{run.id} is {active.run.state}; it cannot be stopped in that", hint="wait a second")
 
     def roll_back(self, run: Run, *, actor: str) -> Run:
-        """Put back what a run changed, as far as it is still ours."""
+        """Put back what a run changed, as far as it is still ours.
+
+        Raises:
+            RefusedError: it has nothing to put back, or its time for that is over.
+        """
+        if run.id not in self._active and run.state in TERMINAL:
+            remediation = self._situation(run.plan).remediation
+            if not policy.undoable(run, remediation, self._clock()):
+                raise RefusedError(
+                    f"{run.id} is {run.state} and can no longer be rolled back",
+                    hint=f"its settings before and after are in `unveil runs show {run.id} --json`",
+                )
         return self._roll_back(self._active[run.id].run if run.id in self._active else run, Cause.OPERATOR, actor)
 
     # The watch loop
@@ -212,6 +231,7 @@ class RunDriver:
         if now_s >= self._next_expiry_s:
             self._next_expiry_s = now_s + 10
             self._expire(now_s)
+            self._supervisor.prune(now_s - SNAPSHOTS_S)
 
     # Steps
 
@@ -321,18 +341,9 @@ class RunDriver:
         self._changed()
         failed = [each for each in answers if each.outcome is RestoreOutcome.FAILED]
         foreign = [each for each in answers if each.foreign]
-        if failed:
-            return self._step(run, RunState.FAILED_DIRTY, Cause.NOT_RESTORED, actor, _reasons(failed))
-        if foreign:
-            return self._step(run, RunState.REVERTED_BY_OTHER, Cause.CHANGED_BY_OTHER, actor, _reasons(foreign))
-        began = entered(run, RunState.ROLLING_BACK)
-        end = {
-            Cause.APPLY_FAILED: RunState.FAILED_CLEAN,
-            Cause.TIMEOUT: RunState.FAILED_CLEAN,
-            Cause.LOST: RunState.FAILED_CLEAN,
-            Cause.CANCELED: RunState.CANCELED,
-        }.get(Cause(began.cause) if began else Cause.OPERATOR, RunState.ROLLED_BACK)
-        return self._step(run, end, Cause.RESTORED, actor, f"{len(answers)} settings read as before")
+        end, cause = after_rollback(run, foreign=len(foreign), failed=len(failed))
+        told = _reasons(failed or foreign) or f"{len(answers)} settings read as before"
+        return self._step(run, end, cause, actor, told)
 
     def _follow_dry_run(self, identity: str, child: ChildRun, now_s: float) -> None:
         progress = child.poll()

@@ -41,6 +41,8 @@ from unveil.store.journal import Journal
 from unveil.store.queries import Queries
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from unveil.engine.pipeline import Outcome
     from unveil.engine.settings import Settings
     from unveil.records.fact import FactTable
@@ -52,6 +54,7 @@ _LOG = logging.getLogger(__name__)
 TICK_NS = 100_000_000
 TICKS = 10  # a second
 PRUNE_S = 60.0
+MOST_FAULTS = 10
 FOLLOW_S = 5.0  # how often an episode that merely goes on is journalled
 GPU_SETTLE_S = 4.0  # values of the GPU child are up to two seconds old: those from before a write are not looked at
 
@@ -78,6 +81,7 @@ class Watch:
         self._due = _Due()
         self._stopping = False
         self._rescan = False
+        self._faults = 0
 
     def start(self) -> None:
         """Claim the state directory, take up what an earlier watcher left, and open the control socket.
@@ -141,9 +145,21 @@ class Watch:
             next_ns += (missed + 1) * TICK_NS
             tick += 1
             if tick % TICKS == 0:
-                self._second(now_ns)
+                self._guarded(self._second, now_ns)
             elif tick % TICKS == TICKS // 2:
-                self._between(now_ns)
+                self._guarded(self._between, now_ns)
+
+    def _guarded(self, step: Callable[[int], None], now_ns: int) -> None:
+        """Take a step of the loop; one that fails must not end the watch, ten in a row do."""
+        try:
+            step(now_ns)
+            self._faults = 0
+        except Exception as error:
+            self._faults += 1
+            _LOG.exception("a fault in unveil itself")
+            self._complain(f"a fault in unveil itself: {type(error).__name__}: {error}"[:300])
+            if self._faults >= MOST_FAULTS:
+                raise
 
     def stop(self) -> None:
         """End `run` at the next tick; safe in a signal handler."""
@@ -256,6 +272,8 @@ class Watch:
             silences=self.queries.silences(at_s=self.clock()),
             still_matching=self.pipeline.matching(plan.fingerprint, plan.entity),
             baseline=measure(remediation, places, self.pipeline.recent),
+            filters=self.knowledge.current.filters,
+            host=self.host,
         )
 
     def _peek(self, address: str, since_write_s: float) -> str | None:

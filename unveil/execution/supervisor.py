@@ -172,17 +172,12 @@ class RunSupervisor:
         directory: holds one directory a run; made with mode 0700.
         modules: the folder with our Ansible modules (``playbooks/modules``).
         host_root: passed on to the modules.
-        also_passed_on: names of further variables of our environment that children get (a stand-in for a driver may
-            need one); Ansible writes its environment down, so never one that holds a secret.
     """
 
-    def __init__(
-        self, directory: Path, modules: Path, *, host_root: str = "/", also_passed_on: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, directory: Path, modules: Path, *, host_root: str = "/") -> None:
         self.directory = directory
         self._modules = modules
         self._host_root = host_root
-        self._passed_on = (*_PASSED_ON, *also_passed_on)
 
     def directory_of(self, run_id: str) -> Path:
         """Return the directory of a run, where its snapshot belongs, too; it is made when it is not there."""

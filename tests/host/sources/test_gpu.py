@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def source(nvml, monkeypatch: pytest.MonkeyPatch) -> Iterator[GpuSource]:
-    monkeypatch.setenv("UNVEIL_NVML_STATE", str(nvml.state.path))
     opened = GpuSource(open_nvml(nvml.env))
     opened.discover()
     yield opened

@@ -1,0 +1,63 @@
+"""A knowledge base edited under a running watcher: broken is kept out and seen, mended is in use within a second."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from typing import Any
+
+
+def test_a_broken_save_leaves_the_old_generation_and_a_mended_one_is_active_within_a_second(
+    host: Callable[..., Any], knowledge_base: Path
+) -> None:
+    watcher = host("--kb", str(knowledge_base), "--no-gpu")
+    file = knowledge_base / "fingerprints/cpu/cgroup_cpu_quota_throttling.yml"
+    good = file.read_text()
+    state = watcher.client.call("status")["knowledge"]
+    assert (state["generation"], state["fingerprints"], state["stale_since_s"]) == (1, 6, None)
+
+    file.write_text(good.replace("cpu.idle.rate", "cpu.idel.rate"))
+    stale = watcher.wait(
+        "it is seen as stale",
+        lambda: (now := watcher.client.call("status")["knowledge"])["stale_since_s"] and now,
+        seconds=10,
+    )
+    assert stale["generation"] == 1
+    assert stale["fingerprints"] == 6
+    assert any("cpu.idel.rate" in problem and ":K203" in problem.replace(" ", ":") for problem in stale["problems"])
+    said = watcher.unveil("status")
+    assert said.returncode == 1
+    assert "STALE since" in said.stdout
+    assert len(watcher.client.call("knowledge")["fingerprints"]) == 6, "the old knowledge base is active"
+
+    file.write_text(good.replace("level: medium", "level: high"))
+    saved = time.monotonic()
+    watcher.wait("it is in use", lambda: watcher.client.call("status")["knowledge"]["generation"] == 2, seconds=10)
+    assert time.monotonic() - saved < 1.0
+    assert watcher.client.call("status")["knowledge"]["stale_since_s"] is None
+    levels = {each["name"]: each["level"] for each in watcher.client.call("knowledge")["fingerprints"]}
+    assert levels["cgroup_cpu_quota_throttling"] == "high"
+
+    windows = watcher.client.call("windows", limit=5000)
+    assert [window["index"] for window in windows] == list(range(len(windows) - 1, -1, -1)), "no window is missing"
+
+
+def test_a_watcher_started_on_a_broken_knowledge_base_watches_and_takes_the_first_good_one(
+    host: Callable[..., Any], knowledge_base: Path
+) -> None:
+    file = knowledge_base / "fingerprints/cpu/cgroup_cpu_quota_throttling.yml"
+    good = file.read_text()
+    file.write_text("kind: [")
+    watcher = host("--kb", str(knowledge_base), "--no-gpu")
+    assert watcher.client.call("status")["knowledge"]["stale_since_s"] is not None
+    watcher.wait("windows come all the same", lambda: watcher.client.call("windows"), seconds=10)
+    file.write_text(good)
+    watcher.wait(
+        "the mended one is in use",
+        lambda: watcher.client.call("status")["knowledge"]["fingerprints"] == 6,
+        seconds=10,
+    )

@@ -1,0 +1,63 @@
+"""Attribution: each feature's and each subsystem's share in a verdict."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unveil.records.attribution import Attribution, FeatureShare
+from unveil.records.subsystem import Subsystem
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from unveil.detection.judgement import Judgement
+
+
+def attribute(judgement: Judgement, *, largest: int | None = None) -> Attribution:
+    """Return who moved a verdict.
+
+    Each detector's contributions are brought to a sum of one; shares are their mean over the detectors that decided
+    (see ``Judgement.contributions``), so that no detector speaks louder for having larger numbers.
+
+    Args:
+        largest: list only so many features; the subsystems are over all of them nevertheless.
+
+    Returns:
+        Shares that sum to one over all features, and over the six subsystems; both empty where there is nothing to
+        attribute: the reference is warming up, or every feature stands exactly where it is expected.
+    """
+    shares = _shares(judgement)
+    window = judgement.verdict.window
+    if shares is None:
+        return Attribution(window=window, features=(), subsystems={})
+    scope = judgement.reference.scope
+    subsystems = dict.fromkeys(Subsystem, 0.0)
+    for subsystem, share in zip(scope.subsystems, shares.tolist(), strict=True):
+        subsystems[subsystem] += share
+    order = np.argsort(-shares, kind="stable")[: np.count_nonzero(shares)][:largest].tolist()
+    centre, _ = judgement.reference.expectations()
+    features = tuple(
+        FeatureShare(
+            feature=scope.ids[position],
+            subsystem=scope.subsystems[position],
+            share=float(shares[position]),
+            value=float(judgement.values[position]),
+            expected=float(centre[position]),
+            sigma=float(judgement.z[position]),
+        )
+        for position in order
+    )
+    return Attribution(window=window, features=features, subsystems=subsystems)
+
+
+def _shares(judgement: Judgement) -> NDArray[np.float64] | None:
+    """Return shares, shape (features,), that sum to one; None where nothing contributed."""
+    present = ~np.isnan(judgement.values)
+    voices = [np.where(present, contributions, 0.0) for contributions in judgement.contributions.values()]
+    loud = [voice / voice.max() for voice in voices if voice.size and voice.max() > 0.0]
+    if not loud:
+        return None
+    shares = np.mean([voice / voice.sum() for voice in loud], axis=0)
+    return np.asarray(shares / shares.sum(), dtype=np.float64)

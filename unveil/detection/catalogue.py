@@ -1,0 +1,13 @@
+"""DETECTORS, the list of all detectors; one line each."""
+
+from __future__ import annotations
+
+from unveil.detection.detectors.isolation_forest import ISOLATION_FOREST
+from unveil.detection.detectors.mahalanobis import MAHALANOBIS
+from unveil.detection.detectors.zscore import ZSCORE
+
+DETECTORS = (
+    ZSCORE,
+    MAHALANOBIS,
+    ISOLATION_FOREST,
+)

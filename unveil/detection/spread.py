@@ -1,0 +1,74 @@
+"""Robust centre and spread of columns with gaps: what a reference and a trained model stand on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unveil.detection.detector_input import RELATIVE_FLOOR
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MIN_VALUES = 20  # a column with fewer values has no reference yet
+_TAIL = 0.002  # of the values on either side, and at least one, count as no farther than the next
+CLIP = 40.0  # sigmas; beyond it nothing is more wrong, and one glitch must not drown all other features
+
+
+def median(rows: NDArray[np.floating], *, least: int = MIN_VALUES) -> NDArray[np.float64]:
+    """Return each column's median over its values that are there, NaN where those are fewer than *least*."""
+    ordered, count = _ordered(rows)
+    if not len(rows):
+        return np.full(rows.shape[1], np.nan)
+    below, above = _pick(ordered, (count - 1) // 2), _pick(ordered, count // 2)
+    return np.where(count >= least, (below + above) / 2, np.nan)
+
+
+def spread(residuals: NDArray[np.floating], *, least: int = MIN_VALUES) -> NDArray[np.float64]:
+    """Return each column's root mean square about zero, its outer 2.5 % on either side pulled in first.
+
+    Not the median absolute deviation: features of a training job are bursty (a checkpoint each minute), and on
+    injected faults median and MAD were never better and up to .10 F1 worse than mean and standard deviation. Pulled in,
+    because a single glitch of 1e18 would blind the reference until it is forgotten.
+
+    Args:
+        residuals: shape (windows, features), distances from the centre, NaN where absent.
+
+    Returns:
+        Shape (features,); NaN where fewer than *least* values are there.
+    """
+    ordered, count = _ordered(residuals)
+    if not len(residuals):
+        return np.full(residuals.shape[1], np.nan)
+    outer = np.maximum(np.ceil(_TAIL * count), 1).astype(np.intp)
+    low, high = _pick(ordered, outer), _pick(ordered, count - 1 - outer)
+    pulled = np.clip(np.nan_to_num(ordered.astype(np.float64)), low[:, None], high[:, None])
+    pulled[np.isnan(ordered)] = 0.0
+    mean_square = np.square(pulled).sum(axis=1) / np.maximum(count, 1)
+    return np.where(count >= least, np.sqrt(mean_square), np.nan)
+
+
+def floored(
+    spreads: NDArray[np.float64], *, centre: NDArray[np.float64], floor: NDArray[np.float64], log: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return spreads that are never below the floor; for levels, nor below a small part of the centre."""
+    least = np.where(log, floor, np.maximum(floor, RELATIVE_FLOOR * np.abs(centre)))
+    return np.maximum(spreads, least)
+
+
+def standardise(residuals: NDArray[np.floating], scale: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return residuals in sigmas within ±CLIP; 0, which is neutral, where the value or its scale is absent."""
+    return np.clip(np.nan_to_num(residuals / scale, nan=0.0, posinf=CLIP, neginf=-CLIP), -CLIP, CLIP)
+
+
+def _ordered(rows: NDArray[np.floating]) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
+    """Return each column sorted (one a row, NaN last), and how many values it has."""
+    columns = np.ascontiguousarray(rows.T, dtype=np.float32)
+    columns.sort(axis=1)
+    return columns, np.isfinite(columns).sum(axis=1)
+
+
+def _pick(ordered: NDArray[np.float32], position: NDArray[np.intp]) -> NDArray[np.float64]:
+    chosen = np.take_along_axis(ordered, np.maximum(position, 0)[:, None], axis=1)[:, 0]
+    return chosen.astype(np.float64)

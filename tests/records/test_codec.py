@@ -27,8 +27,8 @@ PLAN = Plan(
     verification=VerificationRule(
         within_s=60, settings_hold_s=3, clear_s=6, improve=(Improvement(feature="a.b.c", direction="up", effect=0.1),)
     ),
-    timeout_s=60, mode="manual", impact="low", reversible=True, rollback_triggers=("operator",), baseline={"a.b.c": 1.5},
-    created_s=1.0, hash="00",
+    timeout_s=60, mode="manual", impact="low", reversible=True, rollback_triggers=("operator",),
+    baseline={"a.b.c": 1.5}, created_s=1.0, hash="00",
 )  # fmt: skip
 
 

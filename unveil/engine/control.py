@@ -8,6 +8,7 @@ block, questions are bounded, and a peer that does not read its answers is dropp
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import select
 import socket
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+_LOG = logging.getLogger(__name__)
 MAX_PEERS = 16
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
@@ -127,6 +129,9 @@ class ControlServer:
             return protocol.answer(number, self._handle(method, params, actor))
         except UnveilError as error:
             return protocol.refusal(number, error)
+        except Exception as error:  # noqa: BLE001  # a fault of ours in one answer must not end the watch; it is said and logged
+            _LOG.exception("a fault in unveil itself")
+            return protocol.refusal(number, UnveilError(f"a fault in unveil itself: {type(error).__name__}: {error}"))
 
     def _send(self, descriptor: int) -> None:
         peer = self._peers.get(descriptor)

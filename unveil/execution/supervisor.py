@@ -260,7 +260,7 @@ class RunSupervisor:
                 stdout=log,
                 stderr=log,
                 cwd=directory,
-                env=scrubbed_environment(mark, directory, self._passed_on),
+                env=scrubbed_environment(mark, directory, _PASSED_ON),
                 start_new_session=True,
                 umask=0o077,
             )

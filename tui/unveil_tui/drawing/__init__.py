@@ -1,0 +1,1 @@
+"""What is drawn, as text and rows: pure functions over records."""

@@ -1,0 +1,134 @@
+"""A plan and its run as lines of text: what would change, from what to what, and how it is judged. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from unveil.records.plain_text import plain
+from unveil_tui.drawing import words
+from unveil_tui.drawing.rows import Row, first_line
+
+if TYPE_CHECKING:
+    from unveil.records.remediation import Improvement
+    from unveil.records.run import Plan, Run, SettingChange
+
+LONG = 2000
+DANGEROUS = frozenset({"high", "critical"})  # impacts for which the host's name has to be typed
+
+
+def head(run: Run) -> list[str]:
+    """Return what a run is, in three lines."""
+    plan = run.plan
+    return [
+        f"{run.id}: {plain(plan.remediation)}: {run.state}",
+        f"for {plain(plan.fingerprint)} on {words.entity(plan.entity)}, episode {plan.episode}",
+        (
+            f"impact {plan.impact}, {'reversible' if plan.reversible else 'NOT reversible'}, mode {plan.mode}, "
+            f"timeout {plan.timeout_s:g} s, plan {plan.hash[:12]}"
+        ),
+    ]
+
+
+def change_line(change: SettingChange) -> str:
+    """Return one setting: address, before → after."""
+    before = "absent: " + plain(change.reason, LONG) if change.before is None else _value(change.before)
+    if change.coupled:
+        return f"{plain(change.address, LONG)}: {before} (moves along with another; saved and restored)"
+    after = "(the playbook decides)" if change.after is None else _value(change.after)
+    return f"{plain(change.address, LONG)}: {before} → {after}"
+
+
+def settings(plan: Plan) -> list[str]:
+    """Return a line for each setting that may change."""
+    return [change_line(change) for change in plan.changes] or ["no setting is named: nothing would be changed"]
+
+
+def variables(plan: Plan) -> list[str]:
+    """Return a line for each variable; a tenant's words are marked."""
+    lines = []
+    for name, value in plan.variables.items():
+        text = ", ".join(str(each) for each in value) if isinstance(value, tuple | list) else str(value)
+        mark = "  ← a tenant's word: shown only" if name in plan.untrusted else ""
+        lines.append(f"{plain(name)} = {plain(text, 400)}{mark}")
+    return lines
+
+
+def judged_by(plan: Plan) -> list[str]:
+    """Return how the run will be verified."""
+    rule = plan.verification
+    lines = [
+        (
+            f"within {rule.within_s:g} s: settings hold for {rule.settings_hold_s:g} s, "
+            f"the fingerprint stays clear for {rule.clear_s:g} s"
+        )
+    ]
+    lines += [f"{_demand(each, plan)} by {each.effect:.0%} at least" for each in rule.improve]
+    lines += [f"not {_demand(each, plan)} by more than {each.effect:.0%}" for each in rule.must_not_worsen]
+    if plan.rollback_triggers:
+        lines.append("undone by itself on: " + ", ".join(plain(each) for each in plan.rollback_triggers))
+    return lines
+
+
+def _demand(improvement: Improvement, plan: Plan) -> str:
+    before = plan.baseline.get(improvement.feature)
+    now = "" if before is None else f" (now {before:.4g})"
+    return f"{plain(improvement.feature)}{now} {improvement.direction}"
+
+
+def undo(run: Run) -> list[str]:
+    """Return a line for each setting that a rollback would put back."""
+    return [
+        f"{plain(address, LONG)}: {_value(run.written[address])} → {_value(saved)}"
+        for address, saved in run.saved.items()
+        if address in run.written and run.written[address] != saved
+    ] or ["no setting differs from what was saved"]
+
+
+def about(run: Run, host: str) -> list[str]:
+    """Return what every question about a run names."""
+    plan = run.plan
+    return [
+        f"host         {plain(host)}",
+        (
+            f"remediation  {plain(plan.remediation)}, impact {plan.impact}, "
+            f"{'reversible' if plan.reversible else 'NOT reversible'}"
+        ),
+        f"for          {plain(plan.fingerprint)} on {words.entity(plan.entity)}",
+        f"run          {run.id}, plan {plan.hash[:12]}",
+    ]
+
+
+def story_rows(run: Run, events: list[dict[str, Any]]) -> list[Row]:
+    """Return steps and playbook events as rows in the order of time."""
+    told: list[tuple[float, int, Row]] = []
+    for number, step in enumerate(run.steps):
+        detail = f" ({step.detail})" if step.detail else ""
+        text = first_line(f"{step.cause}, by {step.actor}{detail}")
+        cells = ((words.clock(step.at_s), ""), (str(step.state), words.tone(step.state) or "mark"), (text, ""))
+        told.append((step.at_s, 0, Row(key=f"step {number}", cells=cells)))
+    for event in events:
+        kind = str(event.get("event", ""))
+        parts = (event.get("task"), event.get("status"), event.get("message"))
+        text = first_line(" ".join(str(each) for each in parts if each))
+        cells = ((words.clock(event.get("at_s")), ""), (_EVENTS.get(kind, kind), _event_tone(event)), (text, ""))
+        told.append((float(event.get("at_s") or 0.0), 1, Row(key=f"event {event.get('number')}", cells=cells)))
+    return [row for _, _, row in sorted(told, key=lambda each: each[:2])]
+
+
+_EVENTS = {
+    "playbook_on_start": "playbook", "playbook_on_task_start": "task", "runner_on_ok": "ok",
+    "runner_on_failed": "FAILED", "runner_on_unreachable": "UNREACHABLE", "runner_on_skipped": "skipped",
+    "playbook_on_stats": "finished", "check_finished": "dry run", "restore": "restored",
+}  # fmt: skip
+
+
+def _event_tone(event: dict[str, Any]) -> str:
+    if event.get("failed") or event.get("ok") is False or event.get("holds") is False:
+        return "bad"
+    if event.get("changed"):
+        return "warn"
+    return "good" if event.get("ok") or event.get("holds") else "dim"
+
+
+def _value(text: str) -> str:
+    return plain(text.strip(), LONG) or "(empty)"

@@ -1,0 +1,46 @@
+"""Help: the keys of the screen below, one line each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from unveil_tui.keys import Key
+
+EVERYWHERE = (
+    ("1 2 3", "live, runs, knowledge"),
+    (": ctrl+p", "command palette: jump to an episode, a window, a screen; choose a theme"),
+    ("q", "back; on a first screen: leave. ctrl+q leaves at once"),
+)
+
+
+class HelpScreen(ModalScreen[None]):
+    """Lists keys; any of Esc, q and ? closes it."""
+
+    BINDINGS: ClassVar[list[Any]] = [Binding("escape,q,question_mark,enter", "close", "close", show=False)]
+
+    def __init__(self, title: str, keys: tuple[Key, ...]) -> None:
+        super().__init__()
+        self._about = title
+        self._table = keys
+
+    def compose(self) -> ComposeResult:
+        """Build the dialog."""
+        lines = [
+            (key.shown or key.keys.replace("escape", "Esc").replace("tab", "Tab"), key.help) for key in self._table
+        ]
+        lines += EVERYWHERE
+        with VerticalScroll(classes="dialog", can_focus=True):
+            yield Static(f"keys on the {self._about} screen (Esc closes)", classes="title", markup=False)
+            yield Static("\n".join(f"{key:>10}  {text}" for key, text in lines), markup=False)
+
+    def action_close(self) -> None:
+        """Close the help."""
+        self.dismiss()

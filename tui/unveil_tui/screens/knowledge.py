@@ -1,0 +1,162 @@
+"""Knowledge: the fingerprints in use, what each is about, and why newer files are not in use."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.containers import VerticalScroll
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+
+from unveil.errors import UnveilError
+from unveil.records.plain_text import plain
+from unveil_tui.bridge import bridge
+from unveil_tui.drawing import words
+from unveil_tui.drawing.rows import FINGERPRINT_COLUMNS, fingerprint_rows
+from unveil_tui.keys import Key, bindings, say_why_not
+from unveil_tui.widgets.finder import Finder
+from unveil_tui.widgets.host_line import HostLine
+from unveil_tui.widgets.row_table import RowTable
+from unveil_tui.widgets.too_small import TooSmall
+
+if TYPE_CHECKING:
+    from textual import events
+    from textual.app import ComposeResult
+
+    from unveil_tui.messages import Told
+    from unveil_tui.seen import Seen
+
+
+class KnowledgeScreen(Screen[None]):
+    """The knowledge base as the watcher uses it."""
+
+    TITLE = "knowledge"
+    KEYS: ClassVar[tuple[Key, ...]] = (
+        Key(keys="slash", action="find", label="filter", shown="/", help="filter the fingerprints; Esc clears"),
+        Key(keys="R", action="reload", label="reload", help="have the watcher look at the files again"),
+        Key(keys="tab", action="app.focus_next", help="the list or the description; j k g G and the arrows move"),
+        Key(keys="escape", action="back", label="live", help="clear the filter; else back to the live screen"),
+        Key(keys="1", action="app.go('live')", help="live (1), runs (2)"),
+        Key(keys="2", action="app.go('runs')", label="runs", help="what was planned and done"),
+        Key(keys="question_mark", action="app.explain_keys", label="help", shown="?", help="this help"),
+    )
+    BINDINGS: ClassVar[list[Any]] = bindings(KEYS)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._following: int | None = None
+        self._told: dict[str, Any] = {}
+
+    def compose(self) -> ComposeResult:
+        """Build the screen."""
+        yield TooSmall()
+        yield HostLine(id="host")
+        yield Static("asking …", id="knowledge-head", markup=False)
+        yield RowTable(FINGERPRINT_COLUMNS, empty="no fingerprint", id="fingerprints")
+        with VerticalScroll(id="description", can_focus=True):
+            yield Static(id="description-text", markup=False)
+        yield Finder()
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Listen."""
+        bridge(self).news.subscribe(self, self._draw_host)
+        bridge(self).told.subscribe(self, self._draw_told)
+        self.query_one("#fingerprints", RowTable).focus()
+
+    def on_screen_resume(self) -> None:
+        """Ask while this screen is looked at."""
+        if self._following is None:
+            self._following = bridge(self).follow("knowledge", {}, every_s=3.0)
+        self._draw_host(bridge(self).seen)
+
+    def on_screen_suspend(self) -> None:
+        """Ask no more."""
+        if self._following is not None:
+            bridge(self).unfollow(self._following)
+            self._following = None
+
+    def _draw_host(self, seen: Seen) -> None:
+        if self.is_current:
+            self.query_one(HostLine).show(seen, bridge(self).rights, time.time())
+            self._draw()
+
+    def _draw_told(self, told: Told) -> None:
+        if told.token != self._following:
+            return
+        if isinstance(told.answer, UnveilError):
+            self.query_one("#knowledge-head", Static).update(plain(told.answer.what, 300))
+            return
+        self._told = told.answer
+        self._draw()
+
+    def _draw(self) -> None:
+        state = self._told.get("state")
+        if not state:
+            return
+        seen = bridge(self).seen
+        lines = [
+            (
+                f"generation {state['generation']} since {words.moment(state['at_s'], seen.now_s)}: "
+                f"{words.count(state['fingerprints'], 'fingerprint')}, "
+                f"{words.count(state['remediations'], 'remediation')} "
+                f"in {plain(self._told.get('root', ''))}"
+            )
+        ]
+        if state["stale_since_s"] is not None:
+            lines.append(f"*STALE since {words.moment(state['stale_since_s'], seen.now_s)}: the files changed, and")
+            lines += [f"  {plain(problem, 400)}" for problem in state["problems"][:8]]
+        self.query_one("#knowledge-head", Static).update("\n".join(lines))
+        self.query_one("#fingerprints", RowTable).set_rows(fingerprint_rows(self._told["fingerprints"], seen))
+        self._describe()
+
+    def _describe(self) -> None:
+        key = self.query_one("#fingerprints", RowTable).cursor_key
+        found = next((each for each in self._told.get("fingerprints", []) if each["name"] == key), None)
+        text = "" if found is None else _description(found, self._told.get("remediations", []))
+        self.query_one("#description-text", Static).update(text)
+
+    def why_not(self, action: str) -> str:
+        """Return why an action is not possible now."""
+        return bridge(self).rights.why_not("reload") if action == "reload" else ""
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002  # Textual's signature
+        """Let only possible actions through, and into the footer."""
+        return not self.why_not(action)
+
+    def on_key(self, event: events.Key) -> None:
+        """Say why a key does nothing."""
+        say_why_not(self, event)
+
+    def on_row_table_moved(self) -> None:
+        """Describe what the cursor is on."""
+        self._describe()
+
+    def action_reload(self) -> None:
+        """Have the watcher look at the files again."""
+        bridge(self).order("reload", {}, lambda _: self.notify("the watcher looks at the files again", markup=False))
+
+    def action_find(self) -> None:
+        """Filter the fingerprints."""
+        self.query_one(Finder).open(self.query_one("#fingerprints", RowTable))
+
+    async def action_back(self) -> None:
+        """Clear the filter, else go back to the live screen."""
+        if not self.query_one(Finder).clear_filter():
+            await self.run_action("app.go('live')")
+
+
+def _description(fingerprint: dict[str, Any], remediations: list[dict[str, Any]]) -> str:
+    lines = [plain(fingerprint["title"], 300), ""]
+    lines += [plain(line, 400) for line in str(fingerprint["description"]).strip().splitlines()]
+    lines += ["", f"condition: {plain(fingerprint['condition'], 600)}"]
+    lines += [f"may be wrong when: {plain(each, 400)}" for each in fingerprint.get("falsepositives", [])]
+    for each in remediations:
+        if each["name"] in fingerprint["remediations"]:
+            lines.append(
+                f"fix: {plain(each['name'])}, {plain(each['status'])}, mode {plain(each['mode'])}, "
+                f"impact {plain(each['impact'])}: {plain(each['title'], 300)}"
+            )
+    lines += [f"see {plain(each, 300)}" for each in fingerprint.get("references", [])]
+    return "\n".join([*lines, f"file {plain(fingerprint['path'], 400)}"])

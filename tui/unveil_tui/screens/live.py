@@ -1,0 +1,236 @@
+"""Live: is this host losing throughput, since when, where, and what was found."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.containers import Container, Vertical
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+
+from unveil.records.codec import decode
+from unveil.records.window import WindowSummary
+from unveil_tui.bridge import bridge
+from unveil_tui.drawing import words
+from unveil_tui.drawing.rows import EPISODE_COLUMNS, WINDOW_COLUMNS, episode_rows, window_rows
+from unveil_tui.keys import Key, bindings, say_why_not
+from unveil_tui.messages import Open
+from unveil_tui.seen import MAX_WINDOWS, Seen, window_key
+from unveil_tui.widgets.finder import Finder
+from unveil_tui.widgets.host_line import HostLine
+from unveil_tui.widgets.row_table import RowTable
+from unveil_tui.widgets.too_small import TooSmall
+from unveil_tui.widgets.trace_panel import TracePanel
+
+if TYPE_CHECKING:
+    from textual import events
+    from textual.app import ComposeResult
+
+PAGE = 200  # windows asked for when someone steps back beyond what is kept
+
+
+class LiveScreen(Screen[None]):
+    """Windows, traces, episodes. Follows the newest window until someone pauses or moves back."""
+
+    TITLE = "live"
+    KEYS: ClassVar[tuple[Key, ...]] = (
+        Key(keys="space", action="pause", label="pause", help="pause on this window, or follow the newest again"),
+        Key(
+            keys="left_square_bracket",
+            action="step(-1)",
+            label="step",
+            shown="[ ]",
+            help="one window back ([) or on (])",
+        ),
+        Key(keys="right_square_bracket", action="step(1)", shown="]", help="one window on"),
+        Key(keys="enter", action="drill", label="open", help="open the window or the episode under the cursor"),
+        Key(keys="r", action="plan", label="fix", help="plan the fix of the episode under the cursor"),
+        Key(keys="s", action="silence", label="silence", help="keep automation away from the episode for a while"),
+        Key(keys="slash", action="find", label="filter", shown="/", help="filter the table in focus; Esc clears"),
+        Key(keys="escape", action="back", help="clear the filter; else follow again"),
+        Key(keys="tab", action="app.focus_next", help="other table; j k g G and the arrows move in it"),
+        Key(keys="2", action="app.go('runs')", label="runs", help="runs (2), knowledge (3), live (1)"),
+        Key(keys="3", action="app.go('knowledge')", label="kb", help="the fingerprints in use"),
+        Key(keys="question_mark", action="app.explain_keys", label="help", shown="?", help="this help"),
+    )
+    BINDINGS: ClassVar[list[Any]] = bindings(KEYS)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._frozen: tuple[WindowSummary, ...] | None = None  # what is shown while paused
+
+    def compose(self) -> ComposeResult:
+        """Build the screen."""
+        yield TooSmall()
+        yield HostLine(id="host")
+        yield TracePanel(id="trace")
+        with Container(id="tables"):
+            with Vertical(id="left"):
+                yield Static(id="windows-title", classes="title", markup=False)
+                yield RowTable(WINDOW_COLUMNS, empty="no window yet", tail=True, id="windows")
+            with Vertical(id="right"):
+                yield Static(id="episodes-title", classes="title", markup=False)
+                yield RowTable(EPISODE_COLUMNS, empty="no episode: nothing that is known was seen", id="episodes")
+        yield Finder()
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Draw whenever there is news."""
+        bridge(self).news.subscribe(self, self._draw)
+        self.query_one("#windows", RowTable).focus()
+        self._draw(bridge(self).seen)
+
+    def on_screen_resume(self) -> None:
+        """Catch up with what arrived while another screen was shown."""
+        self._draw(bridge(self).seen)
+
+    # Drawing
+
+    def _draw(self, seen: Seen) -> None:
+        if not self.is_current:
+            return
+        self.query_one(HostLine).show(seen, bridge(self).rights, time.time())
+        episodes = self.query_one("#episodes", RowTable)
+        episodes.set_rows(episode_rows(seen))
+        opened = sum(1 for each in seen.episodes if each.state != "cleared")
+        cleared = len(seen.episodes) - opened
+        self.query_one("#episodes-title", Static).update(
+            f"{words.count(opened, 'open episode')}{f', {cleared} cleared' if cleared else ''}{_filtered(episodes)}"
+        )
+        self._draw_windows(seen)
+        self.refresh_bindings()
+
+    def _draw_windows(self, seen: Seen) -> None:
+        shown = seen.windows if self._frozen is None else self._frozen
+        table = self.query_one("#windows", RowTable)
+        table.tail = self._frozen is None
+        table.set_rows(window_rows(shown))
+        here = self._window()
+        self.query_one(TracePanel).show(shown, here)
+        title = f"{words.count(len(shown), 'window')}: {words.LEGEND}"
+        if self._frozen is not None:
+            newest = _place(seen.windows[-1]) if seen.windows else (0, 0)
+            newer = sum(1 for each in seen.windows if _place(each) > _place(shown[-1])) if shown else 0
+            at = "" if here is None else f" at {words.clock(here.wall_s)}, window {here.index}"
+            title = f"PAUSED{at}; {newer} newer (newest {newest[1]}); Space follows"
+        self.query_one("#windows-title", Static).update(title + _filtered(table))
+
+    def _window(self) -> WindowSummary | None:
+        """Return the window that is looked at: under the cursor, the newest while following."""
+        shown = bridge(self).seen.windows if self._frozen is None else self._frozen
+        if self._frozen is None:
+            return shown[-1] if shown else None
+        key = self.query_one("#windows", RowTable).cursor_key
+        return next((each for each in shown if window_key(each) == key), None)
+
+    # Actions
+
+    def why_not(self, action: str) -> str:
+        """Return why an action is not possible now."""
+        if action in ("plan", "silence"):
+            if reason := bridge(self).rights.why_not(action):
+                return reason
+            return "" if self._episode() else "move to an episode first (Tab)"
+        if action == "drill" and self._key() is None:
+            return "nothing to open yet"
+        return ""
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002  # Textual's signature
+        """Let only possible actions through, and into the footer."""
+        return not self.why_not(action)
+
+    def on_key(self, event: events.Key) -> None:
+        """Say why a key does nothing."""
+        say_why_not(self, event)
+
+    def _table(self) -> RowTable:
+        episodes = self.query_one("#episodes", RowTable)
+        return episodes if self.focused is episodes else self.query_one("#windows", RowTable)
+
+    def _key(self) -> str | None:
+        return self._table().cursor_key
+
+    def _episode(self) -> str | None:
+        table = self._table()
+        return table.cursor_key if table.id == "episodes" else None
+
+    def action_pause(self) -> None:
+        """Pause, or follow again."""
+        seen = bridge(self).seen
+        self._frozen = seen.windows if self._frozen is None and seen.windows else None
+        self._draw_windows(seen)
+
+    def action_step(self, step: int) -> None:
+        """Pause and step through the windows; beyond the oldest, ask the journal for older ones."""
+        seen = bridge(self).seen
+        if self._frozen is None:
+            self._frozen = seen.windows
+        table = self.query_one("#windows", RowTable)
+        table.tail = False
+        if step < 0 and self._frozen and table.cursor_key == window_key(self._frozen[0]):
+            first = self._frozen[0]
+            bridge(self).order("windows", {"limit": PAGE, "before": [first.watch, first.index]}, self._older)
+            return
+        table.action_move(step)
+
+    def _older(self, told: list[dict[str, Any]]) -> None:
+        if self._frozen is None:
+            return
+        older = tuple(decode(WindowSummary, each) for each in reversed(told))
+        if not older:
+            self.notify("the journal holds no older window", markup=False)
+            return
+        self._frozen = (*older, *self._frozen)[:MAX_WINDOWS]
+        self._draw_windows(bridge(self).seen)
+        self.query_one("#windows", RowTable).action_move(-1)
+
+    def action_drill(self) -> None:
+        """Open what is under the cursor."""
+        if (table := self._table()).cursor_key is not None:
+            self.post_message(Open("episode" if table.id == "episodes" else "window", table.cursor_key))
+
+    def action_plan(self) -> None:
+        """Plan the fix of the episode under the cursor, and show the plan."""
+        if (episode := self._episode()) is not None:
+            bridge(self).order("plan", {"episode": episode}, lambda run: self.post_message(Open("run", run["id"])))
+
+    def action_silence(self) -> None:
+        """Ask for a silence's reason and length."""
+        if (episode := self._episode()) is not None:
+            self.post_message(Open("silence", episode))
+
+    def action_find(self) -> None:
+        """Filter the table in focus."""
+        self.query_one(Finder).open(self._table())
+
+    def action_back(self) -> None:
+        """Clear the filter, else follow again."""
+        if not self.query_one(Finder).clear_filter() and self._frozen is not None:
+            self.action_pause()
+
+    def on_row_table_chosen(self, event: RowTable.Chosen) -> None:
+        """Open a row."""
+        self.post_message(Open("episode" if event.table.id == "episodes" else "window", event.key))
+
+    def on_row_table_moved(self, event: RowTable.Moved) -> None:
+        """Pause when someone moves away from the newest window; show what the cursor is on."""
+        seen = bridge(self).seen
+        if event.table.id == "windows" and event.by_hand:
+            last = event.table.keys[-1] if event.table.keys else None
+            if self._frozen is None and event.key != last:
+                self._frozen = seen.windows
+            self._draw_windows(seen)
+        self.refresh_bindings()
+
+    def on_descendant_focus(self) -> None:
+        """What a key acts on depends on the table in focus."""
+        self.refresh_bindings()
+
+
+def _place(window: WindowSummary) -> tuple[int, int]:
+    return (window.watch, window.index)
+
+
+def _filtered(table: RowTable) -> str:
+    return f"  [filter {table.filtered!r}: {len(table.keys)} shown]" if table.filtered else ""

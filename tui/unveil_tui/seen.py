@@ -1,0 +1,60 @@
+"""Seen: everything the cockpit knows at one moment. Frozen, made by the pump, drawn by the screens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unveil.records.match import Episode
+    from unveil.records.silence import Silence
+    from unveil.records.window import WindowSummary
+
+MAX_WINDOWS = 500  # kept and drawn; older ones are asked for when someone steps back that far
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Seen:
+    """What the watcher last said.
+
+    Attributes:
+        status: answer of the method ``status``; empty before the first.
+        windows: oldest first, at most ``MAX_WINDOWS``.
+        episodes: open ones first, then the latest that cleared.
+        silences: those in force.
+        heard_s: local wall clock of the last answer; 0 before the first.
+        gone_since_s: local wall clock since when the watcher does not answer; None while it does.
+        trouble: why it does not answer, or what of its answers cannot be read.
+    """
+
+    status: dict[str, Any] = field(default_factory=dict)
+    windows: tuple[WindowSummary, ...] = ()
+    episodes: tuple[Episode, ...] = ()
+    silences: tuple[Silence, ...] = ()
+    heard_s: float = 0.0
+    gone_since_s: float | None = None
+    trouble: str = ""
+
+    @property
+    def now_s(self) -> float:
+        """Return the watcher's time: that of the recording when it watches one."""
+        return float(self.status.get("now_s", self.heard_s))
+
+    @property
+    def host(self) -> str:
+        """Return the host's name, empty before the first answer."""
+        return str(self.status.get("host", ""))
+
+    def episode(self, identity: str) -> Episode | None:
+        """Return an episode by its id."""
+        return next((each for each in self.episodes if each.id == identity), None)
+
+    def silenced(self, episode: Episode) -> Silence | None:
+        """Return the silence that covers an episode now."""
+        entity = str(episode.entity)
+        return next((each for each in self.silences if each.covers(episode.fingerprint, entity, self.now_s)), None)
+
+
+def window_key(window: WindowSummary) -> str:
+    """Return the row key of a window: ``watch:index``."""
+    return f"{window.watch}:{window.index}"

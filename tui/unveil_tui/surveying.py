@@ -1,0 +1,117 @@
+"""Survey: one look at a watcher: its status, the windows since the last look, its episodes and silences.
+
+Asks for little: only windows that are new, cleared episodes only when the open ones changed. Every answer is decoded
+here, in the pump's thread, so that what reaches a screen is whole.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from unveil.records.codec import decode
+from unveil.records.match import Episode, EpisodeState
+from unveil.records.silence import Silence
+from unveil.records.window import WindowSummary
+from unveil_tui.seen import MAX_WINDOWS
+
+if TYPE_CHECKING:
+    from unveil.engine.client import Watcher
+
+FIRST_PAGE = 60
+EPISODES = 60
+SILENCES_EVERY = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What one look found; *busy* when windows come faster than one a second."""
+
+    status: dict[str, Any]
+    windows: tuple[WindowSummary, ...]
+    episodes: tuple[Episode, ...]
+    silences: tuple[Silence, ...]
+    busy: bool
+
+
+class Survey:
+    """Looks at one watcher, and remembers what it has seen."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self._windows: deque[WindowSummary] = deque(maxlen=MAX_WINDOWS)
+        self._life: tuple[int, float] = (-1, 0.0)
+        self._backfilled = True
+        self._opened: tuple[tuple[str, str], ...] | None = None
+        self._cleared: tuple[Episode, ...] = ()
+        self._silences: tuple[Silence, ...] = ()
+        self._looks = 0
+
+    def look(self) -> Found:
+        """Ask and return everything.
+
+        Raises:
+            UnveilError: what the watcher, or the way to it, raised.
+            TypeError, ValueError, KeyError: an answer is out of shape.
+        """
+        status: dict[str, Any] = self._watcher.call("status")
+        arrived = self._look_at_windows(status)
+        episodes = self._look_at_episodes()
+        if self._looks % SILENCES_EVERY == 0:
+            self._silences = tuple(decode(Silence, each) for each in self._watcher.call("silences"))
+        self._looks += 1
+        return Found(
+            status=status,
+            windows=tuple(self._windows),
+            episodes=episodes,
+            silences=self._silences,
+            busy=arrived > 1 or not self._backfilled,
+        )
+
+    def _look_at_windows(self, status: dict[str, Any]) -> int:
+        """Take the windows that are new; return how many."""
+        life = (int(status["watch"]), float(status["started_s"]))
+        if life != self._life:
+            if life[0] <= self._life[0]:  # a new journal counts its watches anew: its windows would look old
+                self._windows.clear()
+            self._life = life
+        newest = status["window"]
+        if newest is None:
+            return 0
+        last = self._windows[-1] if self._windows else None
+        if last is None:
+            self._backfilled = False
+            return self._take(FIRST_PAGE)
+        if not self._backfilled:
+            self._backfill()
+        if (last.watch, last.index) >= (newest["watch"], newest["index"]):
+            return 0
+        same = last.watch == newest["watch"]
+        return self._take(min(MAX_WINDOWS, newest["index"] - last.index) if same else MAX_WINDOWS)
+
+    def _take(self, limit: int) -> int:
+        last = (self._windows[-1].watch, self._windows[-1].index) if self._windows else (-1, -1)
+        told = [decode(WindowSummary, each) for each in self._watcher.call("windows", limit=limit)]
+        fresh = [each for each in reversed(told) if (each.watch, each.index) > last]
+        self._windows.extend(fresh)
+        return len(fresh)
+
+    def _backfill(self) -> None:
+        """Ask once for what was there before the first page, so that the first page could be drawn at once."""
+        self._backfilled = True
+        first, room = self._windows[0], MAX_WINDOWS - len(self._windows)
+        if room > 0:
+            told = self._watcher.call("windows", limit=room, before=[first.watch, first.index])
+            self._windows.extendleft(decode(WindowSummary, each) for each in told)
+
+    def _look_at_episodes(self) -> tuple[Episode, ...]:
+        opened = tuple(decode(Episode, each) for each in self._watcher.call("episodes", open_only=True, limit=EPISODES))
+        names = tuple(sorted((each.id, str(each.state)) for each in opened))
+        if names != self._opened:
+            known = [decode(Episode, each) for each in self._watcher.call("episodes", limit=EPISODES)]
+            self._cleared = tuple(each for each in known if each.state is EpisodeState.CLEARED)
+            self._opened = names
+        rank = {EpisodeState.FIRING: 0, EpisodeState.PENDING: 1}
+        ordered = sorted(opened, key=lambda each: (rank.get(each.state, 2), each.started_s))
+        return (*ordered, *self._cleared[: EPISODES - len(ordered)])

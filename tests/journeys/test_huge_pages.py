@@ -74,11 +74,10 @@ def test_a_fix_whose_verification_fails_undoes_itself(
 ) -> None:
     remediation = knowledge_base / "playbooks/enable_huge_pages/remediation.yml"
     text = remediation.read_text()
-    assert text.count("feature: memory.cgroup_huge_share.last") >= 1
-    # The same fix, asked to improve what it cannot improve: coverage must rise a hundredfold beyond all there is.
-    remediation.write_text(
-        text.replace("improve:", "improve:\n    - {feature: cpu.idle.rate, direction: up, effect: 99}", 1)
-    )
+    wanted = "{feature: memory.cgroup_huge_share.last, direction: up, effect: 0.2}"
+    assert wanted in text
+    # The same fix, asked for what it cannot give: a share that rises by more than all there is.
+    remediation.write_text(text.replace(wanted, wanted.replace("0.2", "99")))
     watcher = host("--profile", "manual", "--kb", str(knowledge_base))
     workload = patient("--megabytes", "256", "--seconds", "200", "--step", "0.05", "--activations", "8")
     episode = watcher.episode("reduced_huge_page_coverage", f"cgroup:{workload.cgroup}", seconds=15)
@@ -90,7 +89,8 @@ def test_a_fix_whose_verification_fails_undoes_itself(
     states = [step["state"] for step in watcher.run(run["id"])["steps"]]
     assert states == ["planned", "approved", "applying", "verifying", "rolling_back", "rolled_back"]
     assert (
-        "cpu.idle.rate" in watcher.run(run["id"])["steps"][-2]["cause"] + watcher.run(run["id"])["steps"][-2]["detail"]
+        "memory.cgroup_huge_share.last"
+        in watcher.run(run["id"])["steps"][-2]["cause"] + watcher.run(run["id"])["steps"][-2]["detail"]
     )
 
 

@@ -1,0 +1,362 @@
+"""The documents say what is so: commands run, tables equal the code, paths and links lead somewhere."""
+
+from __future__ import annotations
+
+import argparse
+import configparser
+import inspect
+import re
+import shlex
+import shutil
+import tomllib
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unveil import errors
+from unveil.cli.main import COMMANDS, build_parser
+from unveil.engine.settings import Settings, load_settings
+from unveil.knowledge.checks import CHECKS
+from unveil.knowledge.loading import load
+from unveil.records.run import RunState
+from unveil.remediation.lifecycle import RESUME, TERMINAL, diagram
+
+ROOT = Path(__file__).parents[2]
+FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
+CONTENT = ("fingerprints", "playbooks", "schemas", "inventory")
+AUTHORING = "docs/AUTHORING.md"
+
+# Commands that are shown and not run here, with the reason: (document or "", beginning of the command) → why. They
+# have to be understood by the parser all the same, and an entry that no command needs is an error.
+NOT_RUN = {
+    "make demo": "builds an environment; .ci/run does it",
+    "make test": "builds an environment and runs all tests; .ci/run does it",
+    "python3 -m venv /opt/unveil": "writes to /opt",
+    "/opt/unveil/bin/pip install": "writes to /opt, and needs the package index",
+    "ln -s /opt/unveil": "writes to /usr/local",
+    "install -d -m 755 /etc/unveil/kb": "writes to /etc",
+    "cp -r fingerprints": "writes to /etc",
+    "unveil kb lint --kb /etc/unveil/kb": "needs the copy in /etc",
+    "unveil watch": "runs until it is stopped; the fixture starts one, with less",
+    "unveil tui": "needs a terminal; tests/tui drives it",
+    "unveil record": "takes minutes; tests/host/test_recording.py writes recordings",
+    "unveil replay slow-node.parquet": "needs that recording",
+    "unveil explain EPISODE": "needs an episode; tests/journeys goes this way",
+    "unveil explain e": "needs an episode; tests/journeys goes this way",
+    "unveil runs plan": "needs an episode; tests/journeys goes this way",
+    "unveil runs approve": "needs a plan; tests/journeys goes this way",
+    "unveil runs apply": "changes this host; tests/journeys goes this way",
+    "unveil runs rollback": "changes this host; tests/journeys goes this way",
+    "unveil runs show": "needs a run; tests/journeys goes this way",
+    "unveil episodes --open": "its output needs an episode; `unveil episodes` is run below",
+}
+MAY_FIND = ("status", "doctor", "explain", "replay", "kb")  # for these exit 1 is an answer, not a failure
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block; *note* is the HTML comment right before it."""
+
+    document: str
+    line: int
+    language: str
+    text: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A command that a block shows, and the lines that it shows below it."""
+
+    block: Block
+    command: str
+    output: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.block.document}:{self.block.line} {self.command[:60]}"
+
+
+def blocks_of(document: str) -> list[Block]:
+    text = (ROOT / document).read_text()
+    found = []
+    for fence in FENCE.finditer(text):
+        comment = re.search(r"<!--\s*((?:(?!-->).)*?)\s*-->\Z", text[: fence.start()].rstrip(), re.DOTALL)
+        body = re.sub(rf"^{fence['indent']}", "", fence["text"], flags=re.MULTILINE)
+        line = text.count("\n", 0, fence.start()) + 1
+        found.append(Block(document, line, fence["language"], body, comment[1] if comment else ""))
+    return found
+
+
+def commands_of(block: Block) -> list[Shown]:
+    """Return the commands of a block: of ``console`` the lines after ``$``, of ``sh`` every line."""
+    text = block.text.replace("\\\n", " ")
+    if block.language == "sh":
+        lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+        return [Shown(block, " ".join(line.split()), ()) for line in lines]
+    shown: list[Shown] = []
+    for line in text.splitlines() if block.language == "console" else ():
+        if line.startswith("$ "):
+            shown.append(Shown(block, line[2:].strip(), ()))
+        elif shown:
+            shown[-1] = Shown(block, shown[-1].command, (*shown[-1].output, line))
+    return shown
+
+
+DOCUMENTS = [
+    str(path.relative_to(ROOT))
+    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *(ROOT / name / "README.md" for name in CONTENT)])
+    if path.exists()
+]
+BLOCKS = [block for document in DOCUMENTS for block in blocks_of(document)]
+SHOWN = [shown for block in BLOCKS for shown in commands_of(block)]
+
+
+def reason_not_to_run(shown: Shown) -> str | None:
+    return next((beginning for beginning in NOT_RUN if shown.command.startswith(beginning)), None)
+
+
+def text_of(document: str) -> str:
+    return (ROOT / document).read_text()
+
+
+def rows(document: str, heading: str) -> list[list[str]]:
+    """Return the cells of the first table below a heading, without its head."""
+    section = re.split(r"^#+ ", text_of(document).split(f"\n## {heading}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
+    first = re.search(r"(?:^ *\|.*\n)+", section, re.MULTILINE)
+    assert first, f"{document} has no table below {heading!r}"
+    table = [re.split(r"(?<!\\)\|", line.strip()[1:-1]) for line in first[0].splitlines()]
+    return [[cell.strip().replace("\\|", "|") for cell in line] for line in table[2:]]
+
+
+# Commands
+
+
+def parse(words: list[str]) -> argparse.Namespace:
+    return build_parser(words[0] if words else None).parse_args(words)
+
+
+@pytest.mark.parametrize("shown", [each for each in SHOWN if each.command.startswith("unveil ")], ids=str)
+def test_a_command_that_is_shown_is_one_that_there_is(shown: Shown) -> None:
+    words = shlex.split(re.split(r" [|>&]", shown.command)[0])
+    parse(words[1:])
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_commands_in_the_text_exist(document: str) -> None:
+    actions = {"kb": ("lint", "test", "schema"), "runs": _actions("runs")}
+    for mention in re.findall(r"`(unveil [a-z][^`]*)`", text_of(document)):
+        words = mention.split()
+        assert words[1] in COMMANDS, mention
+        if words[1] in actions and len(words) > 2:
+            assert set(words[2].split("|")) <= set(actions[words[1]]), mention
+
+
+def _actions(command: str) -> tuple[str, ...]:
+    parser = build_parser(command)
+    choices: Any = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction)).choices
+    inner = next(each for each in choices[command]._actions if isinstance(each, argparse._SubParsersAction))
+    return tuple(inner.choices)
+
+
+def test_a_command_is_not_left_out_without_need() -> None:
+    needed = {reason_not_to_run(shown) for shown in SHOWN}
+    assert not set(NOT_RUN) - needed
+
+
+@pytest.fixture(scope="module")
+def ran() -> dict[str, Any]:
+    """Remember what a command answered: a document may show it again."""
+    return {}
+
+
+@pytest.mark.usefixtures("watcher")
+@pytest.mark.parametrize(
+    "shown", [each for each in SHOWN if reason_not_to_run(each) is None and each.block.document != AUTHORING], ids=str
+)
+def test_a_command_that_is_shown_runs_and_says_what_is_shown(shown: Shown, desk: Any, ran: dict[str, Any]) -> None:
+    if shown.command not in ran:
+        ran[shown.command] = desk.run(shown.command)
+    agree(shown, ran[shown.command])
+
+
+def test_the_worked_example_of_a_fingerprint_goes_as_the_page_says(desk: Any) -> None:
+    written = 0
+    for block in (each for each in BLOCKS if each.document == AUTHORING):
+        if named := re.match(r"# ([a-z][\w./]+\.yml)\n", block.text):
+            path = desk.folder / named[1]
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(block.text[named.end() :])
+            written += 1
+        for shown in commands_of(block):
+            agree(shown, desk.run(shown.command))
+    assert written == 4
+    assert load(desk.folder).knowledge is not None
+
+
+def agree(shown: Shown, ended: Any) -> None:
+    """Compare what a command said with what the document shows: its lines in order, gaps where a ``…`` stands."""
+    said = ended.stdout + ended.stderr
+    assert "Traceback" not in said
+    allowed = (0, 1) if set(MAY_FIND) & set(shown.command.split()) else (0,)
+    assert ended.returncode in allowed, said
+    lines = [plain(line) for line in said.splitlines()]
+    expected = [plain(line) for line in shown.output]
+    if shown.block.note.startswith("of one host"):  # numbers differ, the heads of tables do not
+        expected = [line for line, below in zip(expected, expected[1:], strict=False) if below.startswith("──")]
+    place = 0
+    for line in (each for each in expected if each and each != "…" and not each.startswith("──")):
+        assert line in lines[place:], f"{shown} does not say: {line}\nbut:\n{said}"
+        place = lines.index(line, place) + 1
+
+
+def plain(line: str) -> str:
+    """Return a line without what differs each time: blanks, ids of episodes, the rules of tables."""
+    return re.sub(r"\be[0-9a-f]{12}\b", "eID", " ".join(line.split()))
+
+
+# Tables that must equal the code
+
+
+def test_every_command_has_its_line_in_the_operators_page() -> None:
+    told = {cells[0].strip("`").removeprefix("unveil "): cells[1] for cells in rows("docs/OPERATING.md", "All commands")}
+    assert told == COMMANDS
+
+
+def test_the_table_of_settings_is_that_of_the_code() -> None:
+    table = rows("docs/OPERATING.md", "Settings")
+    defaults = {field.name: field.default for field in fields(Settings)}
+    assert [cells[0].strip("`") for cells in table] == list(defaults)
+    flags = {flag for action in _watch_parser()._actions for flag in action.option_strings}
+    for name, variable, flag, default, meaning in table:
+        setting = name.strip("`")
+        assert variable == f"`UNVEIL_{setting.upper()}`"
+        own = f"--{setting.replace('_', '-')}"
+        negative = f"--no-{setting}"
+        assert flag == next((f"`{each}`" for each in (own, negative) if each in flags), ""), setting
+        assert meaning
+        if setting not in ("state_dir", "kb"):
+            assert default.strip("`") == str(defaults[setting]).replace("True", "true"), setting
+
+
+def _watch_parser() -> argparse.ArgumentParser:
+    parser = build_parser("watch")
+    choices: Any = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction)).choices
+    found: argparse.ArgumentParser = choices["watch"]
+    return found
+
+
+def test_the_example_of_a_settings_file_is_one(tmp_path: Path) -> None:
+    examples = [block.text for block in BLOCKS if block.language == "toml"]
+    assert examples
+    for number, text in enumerate(examples):
+        file = tmp_path / f"{number}.toml"
+        file.write_text(text)
+        settings = load_settings({}, environment={}, files=(file,))
+        assert {name: str(getattr(settings, name)) for name in tomllib.loads(text)} == {
+            name: str(value) for name, value in tomllib.loads(text).items()
+        }
+
+
+def test_the_exit_codes_are_those_of_the_errors() -> None:
+    told: dict[str, int] = {}
+    for cells in rows("docs/OPERATING.md", "Exit codes"):
+        told |= dict.fromkeys(re.findall(r"`(\w+Error)`", cells[2]), int(cells[0]))
+    kinds = [each for each in vars(errors).values() if inspect.isclass(each) and issubclass(each, errors.UnveilError)]
+    assert told == {kind.__name__: kind.exit_code for kind in kinds}
+
+
+def test_the_units_keep_playbooks_alive_and_start_what_there_is() -> None:
+    units = []
+    for block in (each for each in BLOCKS if each.language == "ini"):
+        unit = configparser.ConfigParser(interpolation=None, strict=True)
+        unit.optionxform = str  # type: ignore[assignment,method-assign]  # systemd's keys keep their case
+        unit.read_string(block.text)
+        units.append(unit)
+    service = next(unit for unit in units if "Install" in unit)["Service"]
+    assert service["KillMode"] == "process"
+    assert service["StateDirectoryMode"] == "0700"
+    parse(shlex.split(service["ExecStart"])[1:])
+
+
+def test_the_diagram_of_the_lifecycle_is_drawn_from_the_table() -> None:
+    assert f"```mermaid\n{diagram()}```" in text_of("docs/LIFECYCLE.md"), "print it anew as the page says"
+
+
+def test_every_state_of_a_run_is_explained() -> None:
+    told = [cells[0].strip("`") for cells in rows("docs/LIFECYCLE.md", "What the states mean")]
+    assert sorted(told) == sorted(map(str, RunState))
+    ends = " ".join(cells[0] for cells in rows("docs/OPERATING.md", "How a run can end"))
+    assert set(re.findall(r"`(\w+)`", ends)) == {str(state) for state in TERMINAL}
+    resumed = " ".join(cells[0] for cells in rows("docs/LIFECYCLE.md", "After a restart of the watcher"))
+    assert set(re.findall(r"`(\w+)`", resumed)) == {str(state) for state in RESUME}
+
+
+def test_the_groups_of_checks_are_all_of_them() -> None:
+    told = {cells[0].rstrip("…") for cells in rows(AUTHORING, "The checks of `kb lint`")}
+    assert told == {check[:2] for check in CHECKS}
+    for mentioned in re.findall(r"\bK\d{3}\b", "".join(map(text_of, DOCUMENTS))):
+        assert mentioned in CHECKS
+
+
+def test_the_examples_of_a_sites_own_files_are_right(tmp_path: Path) -> None:
+    for name in CONTENT:
+        shutil.copytree(ROOT / name, tmp_path / name)
+    for block in (each for each in BLOCKS if each.document == "docs/OPERATING.md" and each.language == "yaml"):
+        if named := re.match(r"# (inventory/[\w./]+\.yml)\n", block.text):
+            (tmp_path / named[1]).parent.mkdir(exist_ok=True)
+            (tmp_path / named[1]).write_text(block.text)
+        else:
+            assert "profiles:" in block.text
+            head = "apiVersion: unveil/v1\nkind: Profiles\n"
+            (tmp_path / "inventory/profiles.yml").write_text(head + block.text)
+    loaded = load(tmp_path, now_s=1.8e9)  # a day in January 2027: filters expire
+    assert loaded.problems == ()
+    assert loaded.knowledge is not None
+    assert loaded.knowledge.filters
+
+
+# Paths and links
+
+# Of a site, of a state directory, the version of a format, and what only a wheel holds.
+ELSEWHERE = ("inventory/filters", "runs/", "unveil/v1", "unveil/_content")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_a_path_that_is_named_is_there(document: str) -> None:
+    prose = FENCE.sub("", text_of(document))
+    for name in re.findall(r"`((?:\.ci|[a-z_]+)/[\w./-]*|[A-Z]+\.md|LICENSE|Makefile|pyproject\.toml)`", prose):
+        placeholder = re.search(r"[A-Z]{3,}", name) and not re.search(r"(?:^|/)[A-Z]+\.md$|^LICENSE$", name)
+        if placeholder or name.startswith(ELSEWHERE):
+            continue
+        found = [place / f"{name}{ending}" for place in _places(document) for ending in ("", ".py", ".yml")]
+        assert any(path.exists() for path in found), f"{document}: {name}"
+
+
+def _places(document: str) -> tuple[Path, ...]:
+    return (ROOT, ROOT / "unveil", (ROOT / document).parent)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_a_link_leads_somewhere(document: str) -> None:
+    prose = FENCE.sub("", text_of(document))
+    targets = re.findall(r"\]\(([^)\s]+)\)", prose) + re.findall(r"(?:src|srcset)=\"([^\"]+)\"", prose)
+    for target in targets:
+        if target.startswith(("https://", "http://")):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (ROOT / document).parent / path if path else ROOT / document
+        assert file.exists(), f"{document}: {target}"
+        if anchor:
+            assert anchor in anchors(file.read_text()), f"{document}: {target}"
+
+
+def anchors(text: str) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_pages_say_nothing_of_machines_that_they_were_written_on() -> None:
+    for document in DOCUMENTS:
+        assert not re.search(r"(?<![\w.])/(?:work|tmp|home|root)/\w", FENCE.sub("", text_of(document))), document

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import configparser
 import inspect
+import itertools
 import re
 import shlex
 import shutil
@@ -204,7 +205,7 @@ def agree(shown: Shown, ended: Any) -> None:
     lines = [plain(line) for line in said.splitlines()]
     expected = [plain(line) for line in shown.output]
     if shown.block.note.startswith("of one host"):  # numbers differ, the heads of tables do not
-        expected = [line for line, below in zip(expected, expected[1:], strict=False) if below.startswith("──")]
+        expected = [line for line, below in itertools.pairwise(expected) if below.startswith("──")]
     place = 0
     for line in (each for each in expected if each and each != "…" and not each.startswith("──")):
         assert line in lines[place:], f"{shown} does not say: {line}\nbut:\n{said}"
@@ -220,7 +221,9 @@ def plain(line: str) -> str:
 
 
 def test_every_command_has_its_line_in_the_operators_page() -> None:
-    told = {cells[0].strip("`").removeprefix("unveil "): cells[1] for cells in rows("docs/OPERATING.md", "All commands")}
+    told = {
+        cells[0].strip("`").removeprefix("unveil "): cells[1] for cells in rows("docs/OPERATING.md", "All commands")
+    }
     assert told == COMMANDS
 
 

@@ -49,8 +49,8 @@ class Pace:
 # stranger than the strangest ordinary ones, but that stays: on recordings of injected faults it lifted F1 from .66 to
 # .82 at the same (no) false alarms, because a host that is young has seen few of its rare events.
 PACES = (
-    Pace(smoothing=0.15, lowest=1.0, excursion=0.15),
-    Pace(smoothing=0.05, lowest=0.9, excursion=0.1),
+    Pace(smoothing=0.15, lowest=0.8, excursion=0.15),
+    Pace(smoothing=0.05, lowest=0.7, excursion=0.1),
 )
 
 

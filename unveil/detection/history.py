@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Rows = NDArray[np.float32]
+
+_Float = TypeVar("_Float", np.float32, np.float64)
 
 
 class Ring:
@@ -101,10 +103,10 @@ class ThinnedRing:
         return ring
 
 
-def realign(rows: NDArray[np.floating], source: NDArray[np.intp]) -> Rows:
+def realign(rows: NDArray[_Float], source: NDArray[np.intp]) -> NDArray[_Float]:
     """Return rows whose last axis is picked by *source*, NaN where that is -1."""
     if rows.shape[-1] == 0:
-        return np.full((*rows.shape[:-1], len(source)), np.nan, dtype=np.float32)
-    picked = rows[..., np.maximum(source, 0)].astype(np.float32)
+        return np.full((*rows.shape[:-1], len(source)), np.nan, dtype=rows.dtype)
+    picked = rows[..., np.maximum(source, 0)]
     picked[..., source < 0] = np.nan
     return picked

@@ -163,8 +163,8 @@ class Reference:
     def realign(self, scope: DetectorInput) -> None:
         """Go over to another layout: features that stay keep their past, new ones begin without."""
         source = _source(self.scope.names, self.scope.log, scope)
-        self.centre = realign(self.centre, source).astype(np.float64)
-        self.scale = realign(self.scale, source).astype(np.float64)
+        self.centre = realign(self.centre, source)
+        self.scale = realign(self.scale, source)
         self._values = self._values.realigned(source)
         self._residuals = self._residuals.realigned(source)
         self._aside = self._aside.realigned(source)
@@ -202,7 +202,7 @@ class Reference:
             "format": np.array(FORMAT),
             "names": as_bytes(self.scope.names),
             "log": self.scope.log,
-            "counters": np.array([self.revision, self.regime, self._refused]),
+            "counters": np.array([self.revision, self.regime, self._since_refresh, self._refused]),
             "centre": self.centre,
             "scale": self.scale,
             "values": self._values.newest(),
@@ -229,9 +229,9 @@ class Reference:
             counters = np.asarray(state["counters"], dtype=np.float64)
             rows = {name: np.asarray(state[name], dtype=np.float32) for name in ("values", "near", "far", "aside")}
             reference.revision, reference.regime = int(counters[0]), int(counters[1])
-            reference._refused = float(counters[2])
-            reference.centre = realign(np.asarray(state["centre"], dtype=np.float64), source).astype(np.float64)
-            reference.scale = realign(np.asarray(state["scale"], dtype=np.float64), source).astype(np.float64)
+            reference._since_refresh, reference._refused = int(counters[2]), float(counters[3])
+            reference.centre = realign(np.asarray(state["centre"], dtype=np.float64), source)
+            reference.scale = realign(np.asarray(state["scale"], dtype=np.float64), source)
             reference._expectations = reference._in_own_units()
             reference._values.refill(realign(rows["values"], source))
             reference._residuals.refill(realign(rows["near"], source), realign(rows["far"], source))

@@ -64,11 +64,12 @@ def standardise(residuals: NDArray[np.floating], scale: NDArray[np.float64]) -> 
 
 def _ordered(rows: NDArray[np.floating]) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
     """Return each column sorted (one a row, NaN last), and how many values it has."""
-    columns = np.ascontiguousarray(rows.T, dtype=np.float32)
+    columns = np.array(rows.T, dtype=np.float32, order="C")  # a copy, whatever the memory order of the rows
     columns.sort(axis=1)
     return columns, np.isfinite(columns).sum(axis=1)
 
 
 def _pick(ordered: NDArray[np.float32], position: NDArray[np.intp]) -> NDArray[np.float64]:
-    chosen = np.take_along_axis(ordered, np.maximum(position, 0)[:, None], axis=1)[:, 0]
+    inside = np.clip(position, 0, ordered.shape[1] - 1)
+    chosen = np.take_along_axis(ordered, inside[:, None], axis=1)[:, 0]
     return chosen.astype(np.float64)

@@ -28,10 +28,11 @@ BLOCKS = 5
 GAP = 3  # windows overlap: next to a held-out stretch so many are left out of both
 
 
-class _Estimators:
-    """scikit-learn's estimators with the settings of this program."""
+class ScikitLearn:
+    """scikit-learn's estimators with the settings of this program; see ``Estimators``."""
 
     def isolation_forest(self, z: NDArray[np.float64], *, seed: int) -> Any:
+        """Return a fitted ``IsolationForest``."""
         from sklearn.ensemble import IsolationForest  # the child alone pays for it
 
         forest = IsolationForest(
@@ -40,6 +41,7 @@ class _Estimators:
         return forest.fit(z)
 
     def ledoit_wolf(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the shrunk covariance of centred rows."""
         from sklearn.covariance import ledoit_wolf  # as above
 
         covariance, _ = ledoit_wolf(rows, assume_centered=True)
@@ -55,7 +57,7 @@ def fit(training_set: TrainingSet, *, seed: int = 0, kinds: tuple[DetectorKind, 
         training_set: at least as many windows as make a reference.
         seed: of the forest; the same seed and set give the same model.
     """
-    estimators: Estimators = _Estimators()
+    estimators: Estimators = ScikitLearn()
     residuals, floor = training_set.residuals, training_set.floor
     trained = tuple(kind for kind in kinds if kind.in_child)
     scale = _scale(residuals, floor)

@@ -23,6 +23,7 @@ from unveil.matching.matcher import Matcher
 from unveil.records.feature import FeatureId
 from unveil.records.fingerprint import FeatureClause
 from unveil.records.match import Answer, EpisodeState
+from unveil.records.verdict import State
 from unveil.records.window import Sighting, WindowSummary
 from unveil.windows.slider import Slider
 
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
     from unveil.records.sample import SampleBlock
     from unveil.records.window import Window
 
-KEPT_SHARES = 12  # strongest features of a window that its summary keeps
+KEPT_SHARES = {State.ANOMALOUS: 12}  # strongest features of a window that its summary keeps; of ordinary ones fewer:
+ORDINARY_SHARES = 4  # there are 86,400 of them a day
 RECENT = 5  # newest vectors, over which a baseline is taken
 
 
@@ -141,7 +143,7 @@ class Pipeline:
         vector = self._extractor.extract(window, facts)
         self._recent.append(vector)
         judgement = self.ensemble.judge(vector)
-        shares = attribute(judgement, largest=KEPT_SHARES)
+        shares = attribute(judgement, largest=KEPT_SHARES.get(judgement.verdict.state, ORDINARY_SHARES))
         matches = self.matcher.evaluate(
             vector, facts, _Expected(judgement.reference), shares if shares.subsystems else None, wall_s=window.wall_s
         )

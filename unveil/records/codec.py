@@ -20,6 +20,8 @@ from unveil.records import attribution, entity, fact, feature, match, remediatio
 
 Record = TypeVar("Record")
 
+_PLAIN = frozenset({str, int, bool, type(None)})
+
 # Names that the records import only for type checkers, needed to resolve their hints.
 _NAMESPACE: dict[str, Any] = {"Mapping": Mapping}
 for _module in (attribution, entity, fact, feature, match, remediation, run, subsystem, verdict, window):
@@ -32,19 +34,26 @@ def encode(value: Any) -> Any:
     Raises:
         TypeError: the record holds something that does not travel.
     """
-    if isinstance(value, Enum):
-        return value.value
-    if value is None or isinstance(value, str | bool | int):
+    kind = type(value)
+    if kind in _PLAIN:
         return value
-    if isinstance(value, float):
+    if kind is float:
         return value if math.isfinite(value) else None
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(encode(key)): encode(item) for key, item in value.items()}
+    if names := _field_names(kind):
+        return {name: encode(getattr(value, name)) for name in names}
     if isinstance(value, tuple | list):
         return [encode(item) for item in value]
-    raise TypeError(f"{type(value).__name__} does not travel as JSON")
+    if isinstance(value, Mapping):
+        return {str(encode(key)): encode(item) for key, item in value.items()}
+    if isinstance(value, Enum):
+        return value.value
+    raise TypeError(f"{kind.__name__} does not travel as JSON")
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    """Return the fields of a record, nothing for what is none. Once a type: a window is encoded every second."""
+    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
 
 
 @cache

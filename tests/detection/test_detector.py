@@ -179,3 +179,17 @@ def test_forest_credits_the_feature_that_sets_a_window_apart():
     window = np.zeros(10)
     window[4] = 12.0
     assert fitted(ISOLATION_FOREST, z).score(window).contributions.argmax() == 4
+
+
+def test_mahalanobis_without_a_feature_is_what_the_other_features_alone_would_say():
+    detector = fitted(MAHALANOBIS, past(400, 40))
+    covariance = detector.axes * (detector.variances - detector.rest) @ detector.axes.T + np.eye(40) * detector.rest
+    window = past(1, 40, seed=6)[0]
+    window[[3, 17, 30]] = np.nan
+    present = ~np.isnan(window)
+    away = np.clip(window - detector.mean, -8, 8)[present]
+    expected = away @ np.linalg.solve(covariance[np.ix_(present, present)], away)
+    answer = detector.score(window)
+    assert answer.score**2 == pytest.approx(expected)
+    assert answer.contributions.sum() == pytest.approx(expected)
+    assert (answer.contributions[~present] == 0).all()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unveil.detection.detector import DetectorKind, Score, neutral
+from unveil.detection.kinship import voices
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,8 +29,9 @@ class IsolationForest:
     Each node knows the mean path length of the training windows that passed it. A cut that sends this window to a
     child with a shorter one has made it stranger by the difference, and its feature gets the credit (Saabas' walk).
     Over one tree the credits sum to *mean path of all - path of this window*; summed over the trees, features whose
-    credit is negative made it more ordinary and contribute 0. Features that stood still during training are never
-    cut: a forest does not see them.
+    credit is negative made it more ordinary and contribute 0. Features that say the same are cut as often as there are
+    copies of them, so credit is weighted by their voices (``kinship``). Features that stood still during training are
+    never cut: a forest does not see them.
 
     Attributes:
         feature, threshold, left, right: shape (nodes,), all trees one after the other; a leaf leads to itself.
@@ -37,6 +39,7 @@ class IsolationForest:
         roots: shape (trees,).
         depth: cuts on the longest path.
         ordinary: mean path length that turns a path into a score, c(n) of the paper.
+        voice: shape (features,), weight of each feature's credit.
     """
 
     feature: NDArray[np.int32]
@@ -47,6 +50,7 @@ class IsolationForest:
     roots: NDArray[np.int32]
     depth: int
     ordinary: float
+    voice: NDArray[np.float64]
 
     def score(self, z: NDArray[np.float64]) -> Score:
         """Judge one window; see ``Detector``."""
@@ -62,13 +66,14 @@ class IsolationForest:
         lengths = self.length[path]
         score = 2.0 ** (-lengths[-1].sum() / (len(self.roots) * self.ordinary)) if self.ordinary else 0.5
         credit = np.bincount(self.feature[path[:-1]].ravel(), (lengths[:-1] - lengths[1:]).ravel(), minlength=len(z))
-        return Score(score=float(score), contributions=np.maximum(credit, 0.0) / len(self.roots))
+        return Score(score=float(score), contributions=np.maximum(credit, 0.0) * self.voice)
 
 
 def fit(z: NDArray[np.float64], estimators: Estimators | None, seed: int = 0) -> dict[str, NDArray[np.generic]]:
     """Grow a forest on past windows, shape (windows, features), and return it flattened."""
     assert estimators is not None
-    return flatten(estimators.isolation_forest(neutral(z), seed=seed))
+    voice, _ = voices(neutral(z))
+    return {**flatten(estimators.isolation_forest(neutral(z), seed=seed)), "voice": voice}
 
 
 def flatten(forest: Any) -> dict[str, NDArray[np.generic]]:
@@ -133,6 +138,7 @@ def restore(arrays: Arrays) -> IsolationForest:
         roots=np.asarray(arrays["roots"], dtype=np.int32),
         depth=int(arrays["depth"]),
         ordinary=float(arrays["ordinary"]),
+        voice=np.asarray(arrays["voice"], dtype=np.float64),
     )
 
 

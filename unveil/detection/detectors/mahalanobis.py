@@ -7,7 +7,7 @@ variance, so that features that stood still during training are not invisible (t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +25,7 @@ _KEPT = 0.9  # of the windows at each trimming
 _TRIMMED = 2
 _LEAST_VARIANCE = 0.1  # sigma², of a component: below it lies only what the scale floor hides
 _LEAST_REST = 1.0  # sigma², of what the components leave over
+_PATTERNS = 8  # of absent features that are remembered
 _BOUND = 8.0  # sigmas: a combination is judged here; one feature far off is the z-score's to tell
 
 
@@ -41,21 +42,51 @@ class Mahalanobis:
         axes: shape (features, components), orthonormal.
         variances: shape (components,).
         rest: variance of every direction outside the components.
+        marginals: the same detector without absent features, by which are present; a host lacks the same features in
+            one window after the other.
     """
 
     mean: NDArray[np.float64]
     axes: NDArray[np.float64]
     variances: NDArray[np.float64]
     rest: float
+    marginals: dict[bytes, Mahalanobis] = field(default_factory=dict)
 
     def score(self, z: NDArray[np.float64]) -> Score:
         """Judge one window; see ``Detector``."""
+        present = ~np.isnan(z)
+        if not present.all():
+            contributions = np.zeros(len(z))
+            if present.any():
+                contributions[present] = self._without_absent(present).score(z[present]).contributions
+            return Score(score=float(np.sqrt(contributions.sum())), contributions=contributions)
         away = np.clip(neutral(z - self.mean), -_BOUND, _BOUND)
         along = away @ self.axes
         left_over = away - self.axes @ along
         whitened = self.axes @ (along / np.sqrt(self.variances)) + left_over / np.sqrt(self.rest)
         contributions = np.square(whitened)
         return Score(score=float(np.sqrt(contributions.sum())), contributions=contributions)
+
+    def _without_absent(self, present: NDArray[np.bool_]) -> Mahalanobis:
+        """Return the marginal over the present features, which has the same form.
+
+        To put an absent feature at its mean instead would break the combinations that it belongs to: neutral is what
+        the others make of it.
+        """
+        key = present.tobytes()
+        if key not in self.marginals:
+            if len(self.marginals) >= _PATTERNS:
+                self.marginals.clear()
+            axes, mixing = np.linalg.qr(self.axes[present])
+            excess = (mixing * (self.variances - self.rest)) @ mixing.T
+            variances, vectors = np.linalg.eigh(excess + self.rest * np.eye(len(mixing)))
+            self.marginals[key] = Mahalanobis(
+                mean=self.mean[present],
+                axes=axes @ vectors,
+                variances=np.maximum(variances, min(_LEAST_VARIANCE, self.rest)),
+                rest=self.rest,
+            )
+        return self.marginals[key]
 
 
 def fit(z: NDArray[np.float64], estimators: Estimators | None, _seed: int = 0) -> dict[str, NDArray[np.generic]]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, assert_never
 import numpy as np
 
 from unveil.detection.detector import DetectorKind, Score, neutral
+from unveil.detection.kinship import voices
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +34,6 @@ class Form(StrEnum):
 
 _FARTHEST = 3
 _BOUND = 10.0  # sigmas
-_KIN = 0.5  # squared correlation from which two features say the same thing
 _SAME = 9  # decimals to which sigmas of features that never moved are compared
 
 
@@ -41,10 +41,8 @@ _SAME = 9  # decimals to which sigmas of features that never moved are compared
 class ZScore:
     """Score: |z| combined by ``form``. Contributions: weighted z², of all features.
 
-    Features that say the same (mean, minimum and last of one gauge) share one voice, so that a metric with many
-    statistics does not outweigh a metric with one: weights are 1 over the sum of squared correlations with all
-    features of its kin. Features that never moved have no correlation; those that stand at the very same sigma now
-    share one voice.
+    Weights are the voices of ``kinship``, so that features which say the same do not outweigh one that stands alone.
+    Features that never moved have no kin yet; those that stand at the very same sigma now share one voice.
 
     Attributes:
         weights: shape (features,), in (0, 1].
@@ -87,16 +85,9 @@ class ZScore:
 
 
 def fit(z: NDArray[np.float64], _: Estimators | None = None, _seed: int = 0) -> dict[str, NDArray[np.generic]]:
-    """Return weights from the correlations of past windows, shape (windows, features)."""
-    bounded = np.clip(neutral(z), -3.0, 3.0).astype(np.float32)  # or one common glitch would make all features kin
-    bounded -= bounded.mean(axis=0) if len(bounded) else 0.0
-    length = np.sqrt(np.square(bounded).sum(axis=0))
-    still = length < 1e-6
-    unit = bounded / np.where(still, 1.0, length)
-    kinship = np.square(unit.T @ unit)
-    kinship[kinship < _KIN] = 0.0
-    np.fill_diagonal(kinship, 1.0)
-    return {"weights": 1.0 / kinship.sum(axis=1).astype(np.float64), "still": still}
+    """Return the weights that past windows give, shape (windows, features)."""
+    weights, still = voices(neutral(z))
+    return {"weights": weights, "still": still}
 
 
 def restore(arrays: Arrays, form: Form = Form.FARTHEST) -> ZScore:

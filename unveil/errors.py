@@ -9,6 +9,7 @@ UnveilError                  1   something that was asked for did not hold
 │   └── SourceFailedError    1   the source is there and failed
 ├── RefusedError             1   policy, limits or state forbid it: said with the reason
 ├── ConflictError            1   someone else changed what we were about to write
+├── UnwritableError          1   unveil's own state cannot be written (disk full): what was asked was not done
 ├── WatcherAbsentError       1   nobody listens on the control socket
 └── RunFailedError           1   a run did not do what its plan said
 """
@@ -63,6 +64,10 @@ class RefusedError(UnveilError):
 
 class ConflictError(UnveilError):
     """Someone else changed what was about to be written; nothing was overwritten."""
+
+
+class UnwritableError(UnveilError):
+    """Unveil's own state cannot be written; what depended on it was not done."""
 
 
 class WatcherAbsentError(UnveilError):

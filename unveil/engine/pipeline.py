@@ -19,6 +19,7 @@ from unveil.detection.ensemble import Ensemble, EnsembleSettings
 from unveil.features.catalogue import FEATURES
 from unveil.features.extract import Extractor
 from unveil.matching.episodes import EpisodeTracker
+from unveil.matching.filters import suppressed
 from unveil.matching.matcher import Matcher
 from unveil.records.feature import FeatureId
 from unveil.records.fingerprint import FeatureClause
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from unveil.records.fingerprint import Fingerprint
     from unveil.records.match import Episode, Match
     from unveil.records.sample import SampleBlock
+    from unveil.records.site import Filter
     from unveil.records.window import Window
 
 KEPT_SHARES = {State.ANOMALOUS: 12}  # strongest features of a window that its summary keeps; of ordinary ones fewer:
@@ -82,6 +84,8 @@ class Pipeline:
         watch: number of the watch, for the summaries.
         fingerprints: those to hold against each window.
         generation: of the knowledge base that they are from.
+        filters: the site's declared exceptions; one that suppresses keeps its matches from being seen at all.
+        host: name of this host, for the filters.
         new_id: returns a new episode's id.
     """
 
@@ -93,17 +97,20 @@ class Pipeline:
         generation: int,
         new_id: Callable[[], str],
         settings: EnsembleSettings | None = None,
+        filters: tuple[Filter, ...] = (),
+        host: str = "",
     ) -> None:
         self._watch = watch
         self._slider = Slider()
         self._extractor = Extractor(FEATURES)
-        self._compared: frozenset[str] = frozenset()
-        self.ensemble = Ensemble(self._scope, settings)
         fingerprints = tuple(fingerprints)
+        self._compared = _compared(fingerprints)
+        self.ensemble = Ensemble(self._scope, settings)
         self.matcher = Matcher(fingerprints)
         self.episodes = EpisodeTracker(fingerprints, new_id=new_id)
         self._generation = generation
-        self._compared = _compared(fingerprints)
+        self._filters = filters
+        self._host = host
         self._recent: deque[FeatureVector] = deque(maxlen=RECENT)
         self.latest: Outcome | None = None
 
@@ -117,12 +124,18 @@ class Pipeline:
         return tuple(self._judge(window, facts) for window in self._slider.push(blocks, wall_s=wall_s))
 
     def replace_knowledge(
-        self, fingerprints: Iterable[Fingerprint], *, generation: int, wall_s: float
+        self,
+        fingerprints: Iterable[Fingerprint],
+        *,
+        generation: int,
+        wall_s: float,
+        filters: tuple[Filter, ...] = (),
     ) -> tuple[Episode, ...]:
         """Go over to another generation between two windows; return the episodes that end with it."""
         fingerprints = tuple(fingerprints)
         self.matcher = Matcher(fingerprints)
         self._generation = generation
+        self._filters = filters
         compared = _compared(fingerprints)
         if compared != self._compared:
             self._compared = compared
@@ -144,8 +157,16 @@ class Pipeline:
         self._recent.append(vector)
         judgement = self.ensemble.judge(vector)
         shares = attribute(judgement, largest=KEPT_SHARES.get(judgement.verdict.state, ORDINARY_SHARES))
-        matches = self.matcher.evaluate(
-            vector, facts, _Expected(judgement.reference), shares if shares.subsystems else None, wall_s=window.wall_s
+        matches = tuple(
+            match
+            for match in self.matcher.evaluate(
+                vector,
+                facts,
+                _Expected(judgement.reference),
+                shares if shares.subsystems else None,
+                wall_s=window.wall_s,
+            )
+            if suppressed(match, self._filters, window.wall_s, host=self._host) is None
         )
         changed = self.episodes.push(matches, self.matcher.unknown, window.wall_s)
         firing = any(episode.state is EpisodeState.FIRING for episode in self.episodes.open)

@@ -11,10 +11,13 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from unveil.engine.run_events import checked, measured, reported, restored
+from unveil.engine.dry_runs import DryRuns
+from unveil.engine.run_events import measured, reported, restored
+from unveil.engine.run_settings import after_playbook, after_restore, save_before
+from unveil.engine.run_telling import RunTelling
+from unveil.engine.situation import permit
 from unveil.errors import ConflictError, RefusedError, UnreadableError, UnveilError
-from unveil.execution import snapshot
-from unveil.execution.settings import Outcome as RestoreOutcome
+from unveil.execution.request import REQUEST
 from unveil.records.run import RunState
 from unveil.remediation import policy
 from unveil.remediation.lifecycle import (
@@ -24,8 +27,6 @@ from unveil.remediation.lifecycle import (
     Cause,
     Resume,
     advance,
-    after_apply,
-    after_rollback,
     entered,
     new_run,
     wants_rollback,
@@ -34,46 +35,37 @@ from unveil.remediation.planner import drifted
 from unveil.remediation.verification import Verifier
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable
 
-    from unveil.execution.request import RunEvent
-    from unveil.execution.settings import Restored, Settings
+    from unveil.engine.situation import Situation
+    from unveil.execution.settings import Settings
     from unveil.execution.supervisor import ChildRun, RunSupervisor
     from unveil.records.entity import Entity
     from unveil.records.feature import FeatureVector
-    from unveil.records.remediation import Mode, Remediation
     from unveil.records.run import Plan, Run
-    from unveil.records.silence import Silence
-    from unveil.records.site import Filter
     from unveil.store.journal import Journal
     from unveil.store.queries import Queries
 
 _LOG = logging.getLogger(__name__)
 WATCHER = "watcher"
 SNAPSHOTS_S = 30 * 86400.0  # how long the copies of saved values outside the journal are kept
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
-    """What the driver must know of the present to decide about a plan."""
-
-    remediation: Remediation
-    profile: Mode
-    silences: tuple[Silence, ...]
-    still_matching: bool | None
-    baseline: Mapping[str, float]
-    filters: tuple[Filter, ...] = ()
-    host: str = ""
+WITHOUT_REMEDIATION_S = 86400.0  # how long a run waits, or can be undone, once the knowledge base lost its remediation
 
 
 @dataclass(slots=True)
 class _Active:
-    """A run that has the host in hand."""
+    """A run that has the host in hand.
+
+    Attributes:
+        canceled_by: who asked for its end while its playbook ran.
+        ending: the step that follows from a rollback, once it is in the journal.
+    """
 
     run: Run
     child: ChildRun | None = None
     verifier: Verifier | None = None
-    canceling: bool = False
+    canceled_by: str = ""
+    ending: tuple[RunState, Cause, str, str] | None = None
 
 
 class RunDriver:
@@ -107,7 +99,8 @@ class RunDriver:
         self._changed = changed
         self._clock = clock
         self._active: dict[str, _Active] = {}
-        self._dry_runs: dict[str, ChildRun] = {}
+        self._telling = RunTelling(journal)
+        self._dry_runs = DryRuns(supervisor, self._telling)
         self._next_expiry_s = 0.0
 
     @property
@@ -118,10 +111,16 @@ class RunDriver:
     # What people (and, within limits, automation) ask for
 
     def propose(self, plan: Plan, *, actor: str) -> Run:
-        """Journal a plan as a run that waits for approval; return one with the same plan that already waits."""
+        """Journal a plan as a run that waits for approval; return one with the same plan that already waits.
+
+        Raises:
+            RefusedError: the watcher itself may not propose it now; a person may always plan.
+        """
         for run in self._queries.runs(limit=50, states=(RunState.PLANNED, RunState.APPROVED, *ACTIVE)):
             if run.plan.hash == plan.hash and run.plan.episode == plan.episode:
                 return run  # asked twice: the same answer
+        if actor == WATCHER:
+            self._permit(plan, self._situation(plan), actor, policy.Intent.PROPOSE)
         run = new_run(f"r{secrets.token_hex(6)}", plan, actor, self._clock())
         return self._keep(run)
 
@@ -146,24 +145,7 @@ class RunDriver:
         if run.state is not RunState.APPROVED:
             raise RefusedError(f"{run.id} is {run.state}, not approved", hint=f"`unveil runs approve {run.id}` first")
         situation = self._situation(run.plan)
-        approval = entered(run, RunState.APPROVED)
-        now_s = self._clock()
-        decision = policy.decide(
-            run.plan,
-            situation.remediation,
-            situation.profile,
-            tuple(reversed(self._queries.runs(limit=500))),
-            situation.silences,
-            still_matching=situation.still_matching,
-            now_s=now_s,
-            person=actor != WATCHER,
-            approved_s=None if approval is None else approval.at_s,
-            run_id=run.id,
-            filters=situation.filters,
-            host=situation.host,
-        )
-        if not decision.allowed:
-            raise RefusedError(f"{run.id} may not run now: {'; '.join(decision.reasons)}", hint=_cure(decision.mode))
+        self._permit(run.plan, situation, actor, policy.Intent.APPLY, run)
         if stale := drifted(run.plan, self._settings.peek):
             self._step(run, RunState.REFUSED, Cause.PLAN_STALE, WATCHER, f"changed since: {', '.join(stale)}")
             raise ConflictError(f"{run.id} is out of date: {', '.join(stale)} changed since", hint="plan again")
@@ -171,16 +153,15 @@ class RunDriver:
 
     def dry_run(self, run: Run) -> None:
         """Let Ansible go through a plan in check mode; what it says becomes events of the run."""
-        if run.id not in self._dry_runs:
-            self._dry_runs[run.id] = self._supervisor.dry_run(run.plan)
+        self._dry_runs.start(run)
 
     def cancel(self, run: Run, *, actor: str) -> Run:
         """Stop a run: one that waits ends at once, one under way is undone."""
         active = self._active.get(run.id)
         if active is None:
             return self._step(run, RunState.CANCELED, Cause.OPERATOR, actor)
-        if active.child is not None:
-            active.canceling = True
+        if active.run.state is RunState.APPLYING and active.child is not None:
+            active.canceled_by = active.canceled_by or actor
             active.child.cancel()
             return active.run
         if active.run.state is RunState.VERIFYING:
@@ -191,16 +172,26 @@ class RunDriver:
         """Put back what a run changed, as far as it is still ours.
 
         Raises:
-            RefusedError: it has nothing to put back, or its time for that is over.
+            RefusedError: it has nothing to put back, its time for that is over, or another run has a setting in hand.
         """
-        if run.id not in self._active and run.state in TERMINAL:
-            remediation = self._situation(run.plan).remediation
-            if not policy.undoable(run, remediation, self._clock()):
-                raise RefusedError(
-                    f"{run.id} is {run.state} and can no longer be rolled back",
-                    hint=f"its settings before and after are in `unveil runs show {run.id} --json`",
-                )
-        return self._roll_back(self._active[run.id].run if run.id in self._active else run, Cause.OPERATOR, actor)
+        active = self._active.get(run.id)
+        if active is not None:
+            return self._roll_back(active.run, Cause.OPERATOR, actor)
+        if run.state in TERMINAL and not self._undoable(run):
+            raise RefusedError(
+                f"{run.id} is {run.state} and can no longer be rolled back",
+                hint=f"its settings before and after are in `unveil runs show {run.id} --json`",
+            )
+        for other in self._active.values():
+            if shared := sorted(set(run.saved) & set(other.run.saved)):
+                raise RefusedError(f"run {other.run.id} has {shared[0]} in hand", hint="wait for its end, or cancel it")
+        return self._roll_back(run, Cause.OPERATOR, actor)
+
+    def _undoable(self, run: Run) -> bool:
+        try:
+            return policy.undoable(run, self._situation(run.plan).remediation, self._clock())
+        except RefusedError:  # edited or gone since: no reason to leave the host as it is
+            return self._clock() - run.steps[-1].at_s <= WITHOUT_REMEDIATION_S
 
     # The watch loop
 
@@ -208,30 +199,77 @@ class RunDriver:
         """Take up what an earlier watcher left; return a line on each, for the log."""
         said = []
         for run in self._queries.runs(limit=1000, states=tuple(ACTIVE)):
-            how = RESUME[run.state]
-            said.append(f"{run.id} was {run.state}: {how}")
-            if how is Resume.ADOPT:
-                self._adopt_child(run)
-            elif how is Resume.VERIFY:
-                self._active[run.id] = _Active(run, verifier=self._verifier(run))
-            elif how is Resume.RESTORE:
-                self._restore(run, WATCHER)
+            active = self._active[run.id] = _Active(run)
+            said.append(f"{run.id} was {run.state}: {RESUME[run.state]}")
+            try:
+                self._resume(active, RESUME[run.state])
+            except (UnveilError, OSError) as error:  # `second` tries again
+                said.append(f"{run.id}: {error}")
         return tuple(said)
 
-    def second(self, vector: FeatureVector | None, matching: Callable[[str, Entity], bool | None]) -> None:
-        """Look after everything under way; called once a second, with the newest window where there is a new one."""
+    def second(self, vector: FeatureVector | None, matching: Callable[[str, Entity], bool | None]) -> tuple[str, ...]:
+        """Look after everything under way; called once a second, with the newest window where there is a new one.
+
+        Returns:
+            What a person should know: one run's trouble keeps nobody from looking after the others, and is met again
+            in the next second.
+        """
         now_s = self._clock()
-        for identity, child in list(self._dry_runs.items()):
-            self._follow_dry_run(identity, child, now_s)
+        self._telling.catch_up()
+        troubles = [*self._dry_runs.second(now_s)]
         for active in list(self._active.values()):
-            if active.child is not None:
-                self._follow_child(active, active.child, now_s)
-            elif active.verifier is not None:
-                self._verify(active, active.verifier, vector, matching, now_s)
+            try:
+                self._look_after(active, vector, matching, now_s)
+            except (UnveilError, OSError) as error:
+                troubles.append(f"run {active.run.id} ({active.run.state}) cannot go on: {error}")
         if now_s >= self._next_expiry_s:
             self._next_expiry_s = now_s + 10
-            self._expire(now_s)
-            self._supervisor.prune(now_s - SNAPSHOTS_S)
+            try:
+                self._expire(now_s)
+                self._supervisor.prune(now_s - SNAPSHOTS_S)
+            except (UnveilError, OSError) as error:
+                troubles.append(f"waiting runs were not looked through: {error}")
+        return tuple(troubles)
+
+    def _resume(self, active: _Active, how: Resume) -> None:
+        if how is Resume.ADOPT:
+            self._adopt_child(active)
+        elif how is Resume.VERIFY:
+            active.verifier = self._verifier(active.run)
+        elif how is Resume.RESTORE:
+            self._restore(active.run, WATCHER)
+
+    def _look_after(
+        self,
+        active: _Active,
+        vector: FeatureVector | None,
+        matching: Callable[[str, Entity], bool | None],
+        now_s: float,
+    ) -> None:
+        state = active.run.state
+        if state is RunState.APPLYING and active.child is not None:
+            self._follow_child(active, active.child, now_s)
+        elif state is RunState.VERIFYING and active.verifier is not None:
+            self._verify(active, active.verifier, vector, matching, now_s)
+        elif state is RunState.ROLLING_BACK and active.ending is not None:
+            self._step(active.run, *active.ending)
+        else:
+            self._resume(active, RESUME[state])
+
+    def _permit(
+        self, plan: Plan, situation: Situation, actor: str, intent: policy.Intent, run: Run | None = None
+    ) -> None:
+        approval = None if run is None else entered(run, RunState.APPROVED)
+        permit(
+            plan,
+            situation,
+            self._queries.runs(limit=500),
+            intent=intent,
+            person=actor != WATCHER,
+            now_s=self._clock(),
+            run_id=None if run is None else run.id,
+            approved_s=None if approval is None else approval.at_s,
+        )
 
     # Steps
 
@@ -244,67 +282,73 @@ class RunDriver:
     def _step(self, run: Run, state: RunState, cause: Cause, actor: str, detail: str = "") -> Run:
         """Journal a step, then let it hold."""
         stepped = self._keep(advance(run, state, cause, actor, self._clock(), detail=detail))
-        if state not in ACTIVE:
-            ended = self._active.pop(run.id, None)
-            if ended is not None and ended.child is not None:
-                self._supervisor.discard(ended.child)
+        if state not in ACTIVE and (ended := self._active.pop(run.id, None)) is not None:
+            self._let_go(ended)
         _LOG.info("run %s: %s (%s) %s", run.id, state, cause, detail)
         return stepped
+
+    def _let_go(self, active: _Active) -> None:
+        """Delete what a child that has ended left; its snapshot stays."""
+        child, active.child = active.child, None
+        if child is not None:
+            try:
+                self._supervisor.discard(child)
+            except (UnveilError, OSError) as error:
+                _LOG.warning("the files of run %s stay: %s", active.run.id, error)
 
     def _same_plan(self, run: Run, plan_hash: str) -> None:
         if run.plan.hash != plan_hash:
             raise ConflictError(f"{run.id} is not the plan that was shown", hint=f"look at `unveil runs show {run.id}`")
 
     def _start(self, run: Run, situation: Situation, actor: str) -> Run:
-        saved = snapshot.take(run.plan, self._settings.peek)
-        directory = self._supervisor.directory_of(run.id)
-        note = snapshot.Snapshot(run=run.id, plan_hash=run.plan.hash, at_s=self._clock(), saved=saved)
-        snapshot.save(directory, note)
+        saved = save_before(run, self._supervisor.directory_of(run.id), self._settings.peek, at_s=self._clock())
         if situation.baseline:
-            run = replace(run, plan=replace(run.plan, baseline=situation.baseline))
-        run = self._step(replace(run, saved=saved), RunState.APPLYING, Cause.STARTED, actor)
+            saved = replace(saved, plan=replace(saved.plan, baseline=situation.baseline))
+        run = self._step(saved, RunState.APPLYING, Cause.STARTED, actor)
         active = self._active[run.id] = _Active(run)
         try:
             active.child = self._supervisor.start(run)
-        except UnveilError as error:
-            return self._step(run, RunState.FAILED_CLEAN, Cause.APPLY_FAILED, WATCHER, error.what)
+        except (UnveilError, OSError) as error:
+            return self._step(run, RunState.FAILED_CLEAN, Cause.APPLY_FAILED, WATCHER, str(error))
         return run
 
-    def _adopt_child(self, run: Run) -> None:
-        active = self._active[run.id] = _Active(run)
+    def _adopt_child(self, active: _Active) -> None:
         try:
-            active.child = self._supervisor.adopt(run.id)
-        except UnreadableError:  # killed between the step and the start: no playbook ever ran
-            self._applied(active, Cause.LOST, changed=False, detail="it was never started")
+            active.child = self._supervisor.adopt(active.run.id)
+        except UnreadableError as error:
+            # Killed between the step and the start: no playbook ever ran. A request that is there and cannot be read
+            # is another matter: what it changed is told by the settings alone.
+            started = (self._supervisor.directory_of(active.run.id) / REQUEST).exists()
+            detail = error.what if started else "it was never started"
+            self._applied(active, Cause.LOST, changed=None if started else False, detail=detail)
 
     def _follow_child(self, active: _Active, child: ChildRun, now_s: float) -> None:
-        progress = child.poll()
-        self._report(active.run.id, progress.events, now_s)
+        try:
+            progress = child.poll()
+        except UnreadableError as error:  # an answer that nobody can read is none
+            self._applied(active, Cause.LOST, changed=None, detail=error.what)
+            return
+        self._telling.tell(active.run.id, now_s, *map(reported, progress.events))
         if progress.result is None:
             return
         result = progress.result
         detail = result.message + (f"; {result.survivors} processes survive" if result.survivors else "")
-        moved = bool(snapshot.changed(active.run.saved, self._settings.peek))
-        cause = result.status.cause
-        if cause is Cause.APPLIED and (missed := snapshot.missed(active.run.plan, self._settings.peek)):
-            cause, detail = Cause.APPLY_FAILED, f"the playbook succeeded, but {', '.join(missed)} did not change"
-        self._applied(active, cause, changed=moved or result.changed > 0, detail=detail)
-        self._supervisor.discard(child)
+        self._applied(active, result.status.cause, changed=result.changed > 0 or None, detail=detail)
 
-    def _applied(self, active: _Active, cause: Cause, *, changed: bool, detail: str) -> None:
-        """Take the step that follows the end of a playbook."""
-        run, active.child = active.run, None
-        written = snapshot.written(run.plan, run.saved, self._settings.peek)
-        state, cause = after_apply(run.plan, cause, changed=changed)
-        run = replace(run, written=written)
+    def _applied(self, active: _Active, cause: Cause, *, changed: bool | None, detail: str) -> None:
+        """Take the step that follows the end of a playbook; see ``after_playbook``."""
+        actor = active.canceled_by or WATCHER
+        run, state, cause, detail = after_playbook(
+            active.run, cause, self._settings.peek, changed=changed, canceled=bool(active.canceled_by), detail=detail
+        )
+        if state is RunState.ROLLING_BACK:
+            self._roll_back(run, cause, actor, detail)
+            return
+        stepped = self._step(run, state, cause, actor, detail)
         if state is RunState.VERIFYING:
-            active.run = self._step(run, state, cause, WATCHER, detail)
-            active.verifier = self._verifier(active.run)
+            active.verifier = self._verifier(stepped)
+            self._let_go(active)
             self._changed()
-        elif state is RunState.ROLLING_BACK:
-            self._roll_back(run, cause, WATCHER, detail)
-        else:
-            self._step(run, state, cause, WATCHER, detail)
 
     def _verifier(self, run: Run) -> Verifier:
         return Verifier(run.plan, self._clock(), written=run.written)
@@ -324,7 +368,7 @@ class RunDriver:
         outcome = verifier.push(vector, matching(run.plan.fingerprint, run.plan.entity), contents, now_s)
         if outcome is None:
             return
-        self._journal.append_run_events(run.id, tuple((now_s, measured(each)) for each in outcome.measured))
+        self._telling.tell(run.id, now_s, *map(measured, outcome.measured))
         if outcome.state is RunState.ROLLING_BACK:
             self._roll_back(run, outcome.cause, WATCHER, outcome.detail)
         else:
@@ -333,47 +377,24 @@ class RunDriver:
     def _roll_back(self, run: Run, cause: Cause, actor: str, detail: str = "") -> Run:
         if not wants_rollback(run.plan, cause):
             return self._step(run, RunState.FAILED_DIRTY, Cause.NO_ROLLBACK, actor, detail)
-        return self._restore(self._step(run, RunState.ROLLING_BACK, cause, actor, detail), actor)
+        run = self._step(run, RunState.ROLLING_BACK, cause, actor, detail)
+        self._active.setdefault(run.id, _Active(run))
+        return self._restore(run, actor)
 
     def _restore(self, run: Run, actor: str) -> Run:
+        """Put the saved values back and take the step that follows; `second` takes it when it cannot be journalled."""
         answers = self._settings.restore(run.saved, run.written)
-        self._journal.append_run_events(run.id, tuple((self._clock(), restored(each)) for each in answers))
         self._changed()
-        failed = [each for each in answers if each.outcome is RestoreOutcome.FAILED]
-        foreign = [each for each in answers if each.foreign]
-        end, cause = after_rollback(run, foreign=len(foreign), failed=len(failed))
-        told = _reasons(failed or foreign) or f"{len(answers)} settings read as before"
+        end, cause, told = after_restore(run, answers)
+        self._active[run.id].ending = (end, cause, actor, told)
+        self._telling.tell(run.id, self._clock(), *map(restored, answers))
         return self._step(run, end, cause, actor, told)
-
-    def _follow_dry_run(self, identity: str, child: ChildRun, now_s: float) -> None:
-        progress = child.poll()
-        self._report(identity, progress.events, now_s)
-        if progress.result is None:
-            return
-        del self._dry_runs[identity]
-        self._journal.append_run_events(identity, ((now_s, checked(progress.result)),))
-        self._supervisor.discard(child)
-
-    def _report(self, identity: str, events: Iterable[RunEvent], now_s: float) -> None:
-        rows = tuple((now_s, reported(event)) for event in events)
-        if rows:
-            self._journal.append_run_events(identity, rows)
 
     def _expire(self, now_s: float) -> None:
         for run in self._queries.runs(limit=200, states=(RunState.PLANNED, RunState.APPROVED)):
             try:
-                remediation = self._situation(run.plan).remediation
-            except RefusedError:
-                continue  # its remediation left the knowledge base: it can be looked at, never applied
-            if policy.expired(run, remediation, now_s):
+                late = policy.expired(run, self._situation(run.plan).remediation, now_s)
+            except RefusedError:  # its remediation left the knowledge base: it can be looked at, never applied
+                late = now_s - run.steps[-1].at_s > WITHOUT_REMEDIATION_S
+            if late:
                 self._step(run, RunState.EXPIRED, Cause.APPROVAL_EXPIRED, WATCHER)
-
-
-def _cure(mode: Mode) -> str:
-    if mode == "observe":
-        return "this host only observes; start the watcher with --profile manual, or set it in inventory/profiles.yml"
-    return "`unveil explain` shows what the newest window says"
-
-
-def _reasons(answers: list[Restored]) -> str:
-    return "; ".join(f"{each.address}: {each.reason}" for each in answers)

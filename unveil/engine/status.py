@@ -84,5 +84,5 @@ def describe(watch: Watch) -> dict[str, Any]:
         },
         "gpu": None if watch.observation.gpu is None else encode(watch.observation.gpu.health()),
         "sources": encode(watch.observation.health()),
-        "problems": list(watch.problems),
+        "problems": [*filter(None, [watch.journalling.problem]), *watch.problems.told(now_s)],
     }

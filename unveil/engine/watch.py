@@ -13,7 +13,7 @@ import os
 import secrets
 import socket
 import time
-from collections import deque
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -22,11 +22,14 @@ from unveil.detection.ensemble import EnsembleSettings
 from unveil.engine.commands import Commands
 from unveil.engine.control import ControlServer
 from unveil.engine.history import History
+from unveil.engine.journalling import Journalling
 from unveil.engine.knowledge import KnowledgeInUse
 from unveil.engine.nvml_backend import NvmlBackend
 from unveil.engine.observation import Observation
 from unveil.engine.pipeline import Pipeline
-from unveil.engine.run_driver import RunDriver, Situation
+from unveil.engine.problems import Problems
+from unveil.engine.run_driver import RunDriver
+from unveil.engine.situation import Situation
 from unveil.engine.state_dir import StateDir
 from unveil.engine.status import Lateness, describe
 from unveil.engine.training import Training
@@ -77,39 +80,63 @@ class Watch:
         self.clock = time.time
         self.state_dir = StateDir(settings.state_dir)
         self.lateness = Lateness()
-        self.problems: deque[str] = deque(maxlen=20)
+        self.problems = Problems()
         self._due = _Due()
         self._stopping = False
         self._rescan = False
-        self._faults = 0
+        self._faults: dict[str, int] = {}
+        self._leaving = ExitStack()
 
     def start(self) -> None:
         """Claim the state directory, take up what an earlier watcher left, and open the control socket.
 
         Raises:
-            UnveilError: another watcher runs, or something a person wrote is wrong.
+            UnveilError: another watcher runs, or something a person wrote is wrong. Nothing stays open then.
         """
+        with ExitStack() as opened:
+            self._open(opened)
+            self._leaving = opened.pop_all()
+        gc.collect()
+        gc.freeze()  # what lives as long as the watcher is not looked at again
+        gc.set_threshold(20_000, 20, 100)  # the loop makes no cycles: looking for them every 700 objects is waste
+
+    def _open(self, opened: ExitStack) -> None:
         self.started_s = self.clock()
         self.state_dir.claim()
+        opened.callback(self.state_dir.release)
         self.journal = Journal(self.state_dir.journal)
+        opened.callback(self.journal.close)
+        self.journalling = Journalling(self.journal)
         self.queries = Queries(self.state_dir.journal)
+        opened.callback(self.queries.close)
         self.history = History(self.state_dir.journal)
+        opened.callback(self.history.close)
         self.number = self.journal.begin_watch(at_s=self.started_s, version=self.version, host=self.host)
+        opened.callback(
+            lambda: self.journalling.attempt(
+                lambda: self.journal.end_watch(self.number, at_s=self.clock()), self.clock()
+            )
+        )
         self.knowledge = KnowledgeInUse(self.config.kb, now_s=self.started_s)
-        self.journal.put_knowledge(self.knowledge.state)
+        opened.callback(self.knowledge.close)
+        self.journalling.knowledge(self.knowledge.state)
         self.observation = Observation(self.config.host_root, gpu=self.config.gpu)
+        opened.callback(self.observation.close)
         self.pipeline = Pipeline(
             watch=self.number,
             fingerprints=self.knowledge.current.fingerprints,
             generation=self.knowledge.current.generation,
+            filters=self.knowledge.current.filters,
+            host=self.host,
             new_id=lambda: f"e{secrets.token_hex(6)}",
             settings=EnsembleSettings(
                 rule=self.config.rule, false_alarms_per_hour=self.config.false_alarms_per_day / 24
             ),
         )
         left = self.queries.episodes(limit=10_000, open_only=True)
-        self.journal.put_episodes(self.pipeline.episodes.restore(left, self.started_s))
+        self.journalling.episodes(self.pipeline.episodes.restore(left, self.started_s), self.started_s)
         self.training = Training(self.state_dir, self.pipeline.ensemble)
+        opened.callback(self.training.close)
         self.settings = ManagedSettings(self.config.host_root, backends={"nvml": NvmlBackend()})
         self.runs = RunDriver(
             journal=self.journal,
@@ -127,8 +154,7 @@ class Watch:
             _LOG.warning("adopted after a restart: %s", line)
         self._commands = Commands(self)
         self._server = ControlServer(self.state_dir.socket, self._commands.handle)
-        gc.collect()
-        gc.freeze()  # what lives as long as the watcher is not looked at again
+        opened.callback(self._server.close)
 
     def run(self) -> None:
         """Watch until `stop`."""
@@ -139,7 +165,7 @@ class Watch:
             now_ns = time.monotonic_ns()
             if now_ns < next_ns:
                 continue  # a signal woke us
-            self.observation.tick(now_ns)
+            self._guarded(self.observation.tick, now_ns)
             missed = (now_ns - next_ns) // TICK_NS
             self.lateness.add((now_ns - next_ns) / 1e6, missed)
             next_ns += (missed + 1) * TICK_NS
@@ -150,15 +176,16 @@ class Watch:
                 self._guarded(self._between, now_ns)
 
     def _guarded(self, step: Callable[[int], None], now_ns: int) -> None:
-        """Take a step of the loop; one that fails must not end the watch, ten in a row do."""
+        """Take a step of the loop; one that fails must not end the watch, the same one ten times in a row does."""
+        name = step.__name__
         try:
             step(now_ns)
-            self._faults = 0
+            self._faults[name] = 0
         except Exception as error:
-            self._faults += 1
+            self._faults[name] = self._faults.get(name, 0) + 1
             _LOG.exception("a fault in unveil itself")
             self._complain(f"a fault in unveil itself: {type(error).__name__}: {error}"[:300])
-            if self._faults >= MOST_FAULTS:
+            if self._faults[name] >= MOST_FAULTS:
                 raise
 
     def stop(self) -> None:
@@ -171,15 +198,7 @@ class Watch:
 
     def close(self) -> None:
         """Leave in good order. Runs go on, and are adopted by the next watcher: nothing is undone because we end."""
-        self._server.close()
-        self.training.close()
-        self.knowledge.close()
-        self.observation.close()
-        self.journal.end_watch(self.number, at_s=self.clock())
-        self.history.close()
-        self.queries.close()
-        self.journal.close()
-        self.state_dir.release()
+        self._leaving.close()
 
     @property
     def facts(self) -> FactTable:
@@ -197,22 +216,20 @@ class Watch:
     def _second(self, now_ns: int) -> None:
         """Judge what the last second brought."""
         wall_s = self.clock()
-        outcomes = self.pipeline.push(self.observation.collect(now_ns), wall_s=wall_s, facts=self.facts)
-        follow = wall_s >= self._due.follow_s
-        for outcome in outcomes:
-            changed = self.pipeline.episodes.open if follow else ()
-            self.journal.append_second(outcome.summary, (*outcome.changed, *changed))
-            for episode in outcome.changed:
-                self._announce(episode)
-        if follow:
-            self._due.follow_s = wall_s + FOLLOW_S
-        self._look_after_runs(outcomes)
-
-    def _look_after_runs(self, outcomes: tuple[Outcome, ...]) -> None:
+        outcomes: tuple[Outcome, ...] = ()
         try:
-            self.runs.second(outcomes[-1].vector if outcomes else None, self.pipeline.matching)
-        except UnveilError as error:  # one run's trouble must not stop the watch; the run's own steps say what it was
-            self._complain(f"a run needs a person: {error.what}")
+            outcomes = self.pipeline.push(self.observation.collect(now_ns), wall_s=wall_s, facts=self.facts)
+            follow = wall_s >= self._due.follow_s
+            for outcome in outcomes:
+                going_on = self.pipeline.episodes.open if follow else ()
+                self.journalling.second(outcome.summary, (*outcome.changed, *going_on))
+                for episode in outcome.changed:
+                    self._announce(episode)
+            if follow:
+                self._due.follow_s = wall_s + FOLLOW_S
+        finally:  # runs are looked after whatever becomes of a window
+            for trouble in self.runs.second(outcomes[-1].vector if outcomes else None, self.pipeline.matching):
+                self._complain(trouble)
 
     def _between(self, now_ns: int) -> None:
         """Do, half a second away from judging, what takes a moment."""
@@ -223,22 +240,27 @@ class Watch:
             self._rescan = False
             self.knowledge.rescan()
         state, replaced = self.knowledge.poll(wall_s)
-        if state is not None:
-            self.journal.put_knowledge(state)
         if replaced:
             current = self.knowledge.current
-            ended = self.pipeline.replace_knowledge(current.fingerprints, generation=current.generation, wall_s=wall_s)
-            self.journal.put_episodes(ended)
+            ended = self.pipeline.replace_knowledge(
+                current.fingerprints, generation=current.generation, wall_s=wall_s, filters=current.filters
+            )
+            self.journalling.episodes(ended, wall_s)
+        if state is not None:
+            self.journalling.knowledge(state)
         if complaint := self.training.poll(wall_s):
             self._complain(complaint)
         if wall_s >= self._due.prune_s:
             self._due.prune_s = wall_s + PRUNE_S
-            self.journal.prune(
-                now_s=wall_s,
-                ordinary_s=3600 * self.config.ordinary_hours,
-                notable_s=86400 * self.config.notable_days,
-                max_bytes=int(1e6 * self.config.journal_mb),
-            )
+            self.journalling.attempt(lambda: self._prune(wall_s), wall_s)
+
+    def _prune(self, wall_s: float) -> None:
+        self.journal.prune(
+            now_s=wall_s,
+            ordinary_s=3600 * self.config.ordinary_hours,
+            notable_s=86400 * self.config.notable_days,
+            max_bytes=int(1e6 * self.config.journal_mb),
+        )
 
     def _announce(self, episode: Episode) -> None:
         _LOG.info(
@@ -283,8 +305,8 @@ class Watch:
         return self.settings.peek(address)
 
     def _complain(self, what: str) -> None:
-        _LOG.warning("%s", what)
-        self.problems.append(what)
+        if self.problems.add(what, self.clock()):
+            _LOG.warning("%s", what)
 
 
 def run_watch(settings: Settings) -> None:
@@ -294,10 +316,10 @@ def run_watch(settings: Settings) -> None:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     watch = Watch(settings)
-    watch.start()
     signal.signal(signal.SIGTERM, lambda *_: watch.stop())
     signal.signal(signal.SIGINT, lambda *_: watch.stop())
     signal.signal(signal.SIGHUP, lambda *_: watch.rescan())
+    watch.start()
     try:
         watch.run()
     finally:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from contextlib import contextmanager
+import sqlite3
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from unveil.errors import UnwritableError
 from unveil.records.codec import encode
 from unveil.records.verdict import State
 from unveil.store.connection import open_journal
@@ -41,15 +43,18 @@ def _text(record: object) -> str:
 
 
 class Journal:
-    """Append-only history in one SQLite file."""
+    """Append-only history in one SQLite file. Whatever writes raises UnwritableError when the disk does not take it:
+    then nothing of it was kept, and the same can be tried again later.
+    """
 
     def __init__(self, path: Path) -> None:
         self._db = open_journal(path, readonly=False)
         self.path = path
 
     def close(self) -> None:
-        """Fold the write-ahead log into the file and let it go."""
-        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        """Fold the write-ahead log into the file, where there is room for it, and let it go."""
+        with suppress(sqlite3.OperationalError):  # no room: the log stays beside the file, and is read with it
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._db.close()
 
     @contextmanager
@@ -58,13 +63,15 @@ class Journal:
             self._db.execute("PRAGMA synchronous = FULL")
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                self._db.execute("ROLLBACK")
-                raise
+            yield
             self._db.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            raise UnwritableError(
+                f"the journal {self.path} cannot be written: {error}", hint="make room on its disk"
+            ) from error
         finally:
+            if self._db.in_transaction:  # SQLite ends it by itself for some errors, and not for others
+                self._db.execute("ROLLBACK")
             if durable:
                 self._db.execute("PRAGMA synchronous = NORMAL")
 
@@ -185,7 +192,8 @@ class Journal:
                     "(SELECT watch, idx FROM windows ORDER BY wall_s LIMIT ?)",
                     (limit,),
                 ).rowcount
-        self._db.execute("PRAGMA incremental_vacuum(2000)").fetchall()
+        with suppress(sqlite3.OperationalError):  # no room to move pages: next time
+            self._db.execute("PRAGMA incremental_vacuum(2000)").fetchall()
         return gone
 
     def _bytes(self) -> int:

@@ -1,0 +1,34 @@
+"""Problems: what a person should know of the watcher itself, for as long as it is news."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KEPT = 20
+NEWS_S = 3600.0
+
+
+@dataclass(slots=True)
+class _Problem:
+    last_s: float
+    times: int = 1
+
+
+class Problems:
+    """The newest problems. One that comes again is counted, not repeated; one that has not for an hour is forgotten."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Problem] = {}
+
+    def add(self, what: str, at_s: float) -> bool:
+        """Note a problem; return whether it is new."""
+        known = self._known.pop(what, None)
+        self._known[what] = _Problem(at_s) if known is None else _Problem(at_s, known.times + 1)
+        while len(self._known) > KEPT:
+            del self._known[next(iter(self._known))]
+        return known is None
+
+    def told(self, now_s: float) -> list[str]:
+        """Return the problems of the last hour, oldest first."""
+        self._known = {what: each for what, each in self._known.items() if now_s - each.last_s < NEWS_S}
+        return [what if each.times == 1 else f"{what} ({each.times} times)" for what, each in self._known.items()]

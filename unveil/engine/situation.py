@@ -1,0 +1,85 @@
+"""Situation: the present, as far as it decides whether a plan may be proposed or applied; and that decision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from unveil.errors import RefusedError
+from unveil.records.remediation import Mode
+from unveil.remediation import policy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from unveil.records.remediation import Remediation
+    from unveil.records.run import Plan, Run
+    from unveil.records.silence import Silence
+    from unveil.records.site import Filter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What must be known of the present to decide about a plan.
+
+    Attributes:
+        profile: how far automation may go with the remediation on this host.
+        still_matching: what the newest window says; None is unknown, which is not yes.
+        baseline: the features that verification compares, measured now.
+        host: name of this host, for the filters.
+    """
+
+    remediation: Remediation
+    profile: Mode
+    silences: tuple[Silence, ...]
+    still_matching: bool | None
+    baseline: Mapping[str, float]
+    filters: tuple[Filter, ...] = ()
+    host: str = ""
+
+
+def permit(
+    plan: Plan,
+    situation: Situation,
+    history: Sequence[Run],
+    *,
+    intent: policy.Intent,
+    person: bool,
+    now_s: float,
+    run_id: str | None = None,
+    approved_s: float | None = None,
+) -> None:
+    """Return when a plan may be proposed or applied now.
+
+    Args:
+        history: runs of this host, newest first.
+        run_id, approved_s: the run that the plan belongs to, and when it was approved.
+
+    Raises:
+        RefusedError: it may not; every reason, and what can be done about it.
+    """
+    decision = policy.decide(
+        plan,
+        situation.remediation,
+        situation.profile,
+        tuple(reversed(history)),
+        situation.silences,
+        still_matching=situation.still_matching,
+        now_s=now_s,
+        intent=intent,
+        person=person,
+        approved_s=approved_s,
+        run_id=run_id,
+        filters=situation.filters,
+        host=situation.host,
+    )
+    if not decision.allowed:
+        named = plan.remediation if run_id is None else run_id
+        verb = "be proposed" if intent is policy.Intent.PROPOSE else "run"
+        raise RefusedError(f"{named} may not {verb} now: {'; '.join(decision.reasons)}", hint=_cure(decision.mode))
+
+
+def _cure(mode: Mode) -> str:
+    if mode is Mode.OBSERVE:
+        return "this host only observes; start the watcher with --profile manual, or set it in inventory/profiles.yml"
+    return "`unveil explain` shows what the newest window says"

@@ -4,7 +4,8 @@
 
 Starts the real command with everything on (sampling at 100 ms, features, all three detectors, matching, journal, the
 GPU child where there is NVML), waits until it is warm, and reads the kernel's own accounts of it. CPU time is that of
-the watcher and all its children, living and dead, from the kernel's per-process CPU clocks (nanoseconds).
+the watcher and all its children, living and dead, from the kernel's per-process CPU clocks (nanoseconds). A plain
+psutil loop at the same pace runs beside it for comparison (``unveil.benchmarks.psutil_peer``).
 """
 
 from __future__ import annotations
@@ -74,28 +75,41 @@ def measure(seconds: int, warm_s: int, arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="unveil-bench-") as folder:
         command = [sys.executable, "-m", "unveil", "watch", "--state-dir", folder, *arguments]
         watcher = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        peer = subprocess.Popen([sys.executable, "-m", "unveil.benchmarks.psutil_peer"])
         client = Client(Path(folder) / "control.sock")
         try:
             _wait(client, "trained", time.monotonic() + warm_s)
-            shares, sizes = _observe(watcher.pid, seconds)
+            (shares, sizes), (peers, peer_sizes) = _observe((watcher.pid, peer.pid), seconds)
             written = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
             status = client.call("status")
         finally:
+            peer.kill()
+            peer.wait()
             watcher.terminate()
             watcher.wait(20)
-    return _report(shares, sizes, status, written)
+    code = _report(shares, sizes, status, written)
+    low, middle, high = min(peers), statistics.median(peers), max(peers)
+    print(
+        f"  {'psutil loop: CPU, %':26}{low:9.3f}{middle:9.3f}{high:9.3f}   (samples only; {peer_sizes[-1][0]:.0f} MB)"
+    )
+    return code
 
 
-def _observe(pid: int, seconds: int) -> tuple[list[float], list[tuple[float, float]]]:
-    shares: list[float] = []
-    sizes: list[tuple[float, float]] = []
+Readings = tuple[list[float], list[tuple[float, float]]]
+
+
+def _observe(pids: tuple[int, ...], seconds: int) -> list[Readings]:
+    """Return (shares of a core in %, sizes) of each process over six slices of the time, side by side."""
+    readings: list[Readings] = [([], []) for _ in pids]
     slice_s = max(1.0, seconds / 6)
     for _ in range(6):
-        begin, spent = time.monotonic(), cpu_seconds(pid)
+        begin, spent = time.monotonic(), [cpu_seconds(pid) for pid in pids]
         time.sleep(slice_s)
-        shares.append(100 * (cpu_seconds(pid) - spent) / (time.monotonic() - begin))
-        sizes.append(memory_mb(pid))
-    return shares, sizes
+        passed = time.monotonic() - begin
+        for (shares, sizes), pid, before in zip(readings, pids, spent, strict=True):
+            shares.append(100 * (cpu_seconds(pid) - before) / passed)
+            sizes.append(memory_mb(pid))
+    return readings
 
 
 def _report(shares: list[float], sizes: list[tuple[float, float]], status: dict[str, object], written: int) -> int:

@@ -14,7 +14,7 @@ from unveil.engine.history import ask
 from unveil.errors import BadInputError, RefusedError
 from unveil.matching.filters import held_back
 from unveil.records.codec import encode
-from unveil.records.entity import parse_entity
+from unveil.records.entity import EntityKind, parse_entity
 from unveil.records.match import EpisodeState
 from unveil.records.silence import Silence
 from unveil.remediation.planner import plan as draw_plan
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from unveil.engine.watched import Watched
+    from unveil.records.entity import Entity
     from unveil.records.match import Episode
     from unveil.records.remediation import Remediation
     from unveil.records.run import Run
@@ -113,7 +114,7 @@ class Commands:
             names = ", ".join(each.name for each in watch.knowledge.current.fingerprints)
             raise BadInputError(f"no episode and no fingerprint {fingerprint[:80]!r}", hint=f"fingerprints: {names}")
         matcher = watch.pipeline.matcher
-        entities = [parse_entity(entity)] if entity else matcher.entities(fingerprint)
+        entities = [_entity(entity)] if entity else matcher.entities(fingerprint)
         matches = [match for each in entities if (match := matcher.explain(fingerprint, each)) is not None]
         if not matches:
             kind = found.group_by
@@ -127,7 +128,7 @@ class Commands:
         latest = self._watch.pipeline.latest
         if latest is None:
             return []
-        wanted = parse_entity(entity) if entity else None
+        wanted = _entity(entity) if entity else None
         reference = latest.judgement.reference
         rows = []
         for feature, value in zip(latest.vector.layout.ids, latest.vector.values.tolist(), strict=True):
@@ -231,3 +232,11 @@ class Commands:
     def _reload(self, *, actor: str) -> Any:  # noqa: ARG002  # anyone who may talk may ask to look again
         self._watch.knowledge.rescan()
         return encode(self._watch.knowledge.state)
+
+
+def _entity(text: str) -> Entity:
+    try:
+        return parse_entity(text)
+    except ValueError as error:
+        kinds = ", ".join(EntityKind)
+        raise BadInputError(f"{text[:80]!a} names no entity", hint=f"host, or KIND:KEY with one of {kinds}") from error

@@ -8,6 +8,7 @@ block, questions are bounded, and a peer that does not read its answers is dropp
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import select
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 MAX_PEERS = 16
+DEAF_S = 10.0  # a peer that takes nothing of its answer for so long is dropped
+MOST_DESCRIPTORS = 1024  # what select can look at; poll looks at any, but only to the millisecond
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
 
@@ -35,6 +38,12 @@ class _Peer:
     actor: str
     received: bytearray = field(default_factory=bytearray)
     unsent: bytearray = field(default_factory=bytearray)
+    since_s: float = 0.0  # it last took something of an answer, or was given one
+
+    @property
+    def waits(self) -> bool:
+        """Return whether a question is to be answered: one at a time, and only to who took the last answer."""
+        return not self.unsent and b"\n" in self.received
 
 
 class ControlServer:
@@ -67,26 +76,33 @@ class ControlServer:
 
     def serve_until(self, deadline_ns: int) -> None:
         """Serve until CLOCK_MONOTONIC reaches the deadline; this is how the watch loop sleeps."""
+        now_s = time.monotonic()
+        for descriptor, peer in tuple(self._peers.items()):
+            if peer.unsent and now_s - peer.since_s > DEAF_S:
+                self._drop(descriptor)
+        full = False  # no descriptor is left: asking the listener again would only burn time
         while (remaining := deadline_ns - time.monotonic_ns()) > 0:
-            readers = [self._listener.fileno(), *self._peers]
+            readers = [descriptor for descriptor, peer in self._peers.items() if not peer.unsent and not peer.waits]
+            readers += [] if full else [self._listener.fileno()]
             writers = [descriptor for descriptor, peer in self._peers.items() if peer.unsent]
-            try:
-                readable, writable, _ = select.select(readers, writers, [], remaining / 1e9)
-            except InterruptedError:
-                return
+            asking = [descriptor for descriptor, peer in self._peers.items() if peer.waits]
+            readable, writable = _ready(readers, writers, 0.0 if asking else remaining / 1e9)
             for descriptor in writable:
                 self._send(descriptor)
             for descriptor in readable:
                 if descriptor == self._listener.fileno():
-                    self._accept()
+                    full = not self._accept()
                 else:
                     self._receive(descriptor)
+            for descriptor in asking:
+                self._reply(descriptor)
 
-    def _accept(self) -> None:
+    def _accept(self) -> bool:
+        """Take in a peer; return False when this process has no descriptor left for one."""
         try:
             connection, _ = self._listener.accept()
-        except OSError:
-            return  # hung up again already
+        except OSError as error:
+            return error.errno not in (errno.EMFILE, errno.ENFILE)  # else: it hung up again already
         pid, uid, _ = _CREDENTIALS.unpack(
             connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         )
@@ -95,9 +111,10 @@ class ControlServer:
             with contextlib.suppress(OSError):
                 connection.send(protocol.refusal(0, RefusedError(reason)))
             connection.close()
-            return
+            return True
         connection.setblocking(False)
         self._peers[connection.fileno()] = _Peer(connection, f"uid:{uid} pid:{pid}")
+        return True
 
     def _receive(self, descriptor: int) -> None:
         peer = self._peers.get(descriptor)
@@ -113,20 +130,30 @@ class ControlServer:
             self._drop(descriptor)
             return
         peer.received += data
-        while (end := peer.received.find(b"\n")) >= 0:
-            line = bytes(peer.received[:end])
-            del peer.received[: end + 1]
-            peer.unsent += self._answer(line, peer.actor)
-        if len(peer.received) > protocol.MAX_QUESTION or len(peer.unsent) > protocol.MAX_ANSWER:
+        if peer.waits:
+            self._reply(descriptor)
+        elif len(peer.received) > protocol.MAX_QUESTION:
             self._drop(descriptor)
+
+    def _reply(self, descriptor: int) -> None:
+        """Answer a peer's next question."""
+        peer = self._peers.get(descriptor)
+        if peer is None or not peer.waits:
             return
+        line, _, rest = bytes(peer.received).partition(b"\n")
+        peer.received[:] = rest
+        peer.unsent += self._answer(line, peer.actor)
+        peer.since_s = time.monotonic()
         self._send(descriptor)
 
     def _answer(self, line: bytes, actor: str) -> bytes:
         number = 0
         try:
             number, method, params = protocol.read_question(line)
-            return protocol.answer(number, self._handle(method, params, actor))
+            answer = protocol.answer(number, self._handle(method, params, actor))
+            if len(answer) > protocol.MAX_ANSWER:
+                raise RefusedError("the answer is too large to be sent", hint="ask for less, e.g. with a limit")
+            return answer
         except UnveilError as error:
             return protocol.refusal(number, error)
         except Exception as error:  # noqa: BLE001  # a fault of ours in one answer must not end the watch; it is said and logged
@@ -145,6 +172,25 @@ class ControlServer:
             self._drop(descriptor)
             return
         del peer.unsent[:sent]
+        peer.since_s = time.monotonic()
 
     def _drop(self, descriptor: int) -> None:
         self._peers.pop(descriptor).connection.close()
+
+
+def _ready(readers: list[int], writers: list[int], timeout_s: float) -> tuple[list[int], list[int]]:
+    """Return the descriptors that can be read, and those that can be written, waiting at most so long."""
+    if max(*readers, *writers, 0) < MOST_DESCRIPTORS:
+        readable, writable, _ = select.select(readers, writers, [], timeout_s)
+        return readable, writable
+    poll = select.poll()
+    for descriptor in readers:
+        poll.register(descriptor, select.POLLIN)
+    for descriptor in writers:
+        poll.register(descriptor, select.POLLOUT)
+    events = poll.poll(1e3 * timeout_s)
+    broken = select.POLLERR | select.POLLHUP
+    return (
+        [found for found, event in events if found in readers and event & (select.POLLIN | broken)],
+        [found for found, event in events if found in writers and event & (select.POLLOUT | broken)],
+    )

@@ -6,6 +6,7 @@ one has.
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from unveil.errors import BadInputError, RefusedError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 ACTIVE = (RunState.APPLYING, RunState.VERIFYING, RunState.ROLLING_BACK)
 MAX_ROWS = 5000
+MAX_NUMBER = 1 << 62  # SQLite counts no further
 
 
 class History:
@@ -58,7 +60,9 @@ class History:
 
     def windows(self, *, limit: int = 60, before: list[int] | None = None) -> list[Any]:
         """Return window summaries, newest first; *before* is a (watch, index) pair."""
-        edge = (int(before[0]), int(before[1])) if before else None
+        if before is not None and len(before) != 2:
+            raise BadInputError("windows: before is to be a watch and an index")
+        edge = None if before is None else (before[0], before[1])
         return [encode(window) for window in self._queries.windows(limit=_rows(limit), before=edge)]
 
     def window(self, *, watch: int, index: int) -> Any:
@@ -122,15 +126,44 @@ class History:
 
 
 def ask(answer: Callable[..., Any], method: str, params: dict[str, Any]) -> Any:
-    """Call a method with parameters that came from outside.
+    """Call a method with parameters that came from outside. Whatever goes wrong inside of it is not their fault.
 
     Raises:
-        BadInputError: a parameter that it does not have, or of the wrong kind.
+        BadInputError: a parameter that it does not have, or of the wrong kind; or what the method raises.
     """
+    signature = inspect.signature(answer)
     try:
-        return answer(**params)
-    except (TypeError, ValueError) as error:
+        signature.bind(**params)
+    except TypeError as error:
         raise BadInputError(f"{method}: {error}") from error
+    for name, value in params.items():
+        kinds = [kind.strip() for kind in str(signature.parameters[name].annotation).split("|")]
+        if not any(_is(kind, value) for kind in kinds):
+            raise BadInputError(f"{method}: {name} is to be {' or '.join(kinds)}, not {str(value)[:80]!a}")
+    return answer(**params)
+
+
+def _is(kind: str, value: Any) -> bool:
+    """Tell whether a value from outside is of a kind that a method's signature names."""
+    match kind:
+        case "None":
+            return value is None
+        case "str":
+            return isinstance(value, str) and _travels(value)
+        case "bool":
+            return isinstance(value, bool)
+        case "int":
+            return isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
+        case "float":
+            return isinstance(value, float) or _is("int", value)
+        case "list[int]":
+            return isinstance(value, list) and all(_is("int", each) for each in value)
+    return False
+
+
+def _travels(text: str) -> bool:
+    """Tell whether a text can be written down: JSON can hold halves of characters, the journal cannot."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _rows(limit: int) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from unveil.features.catalogue import FEATURES
-from unveil.features.feature import FactNumber
 from unveil.records.fingerprint import FactClause, FeatureClause
 
 if TYPE_CHECKING:
@@ -23,5 +22,5 @@ def needs(fingerprint: Fingerprint) -> frozenset[str]:
         elif isinstance(clause, FeatureClause):
             formula = FEATURES[clause.feature].formula
             names |= {channels.metric for channels in formula.channels}
-            names |= {term.fact for term in (*formula.numerator, *formula.denominator) if isinstance(term, FactNumber)}
+            names |= formula.facts
     return frozenset(names)

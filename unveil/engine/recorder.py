@@ -36,7 +36,7 @@ def record(
     host: str = "",
     on_second: Callable[[int], None] | None = None,
 ) -> int:
-    """Record until *seconds* have passed, or SIGINT or SIGTERM comes; return how many seconds are in the file.
+    """Record until *seconds* have passed, or SIGINT or SIGTERM comes; return how many seconds were recorded.
 
     Args:
         channels: which channels to keep; all when None.
@@ -58,10 +58,12 @@ def record(
         number: signal.signal(number, lambda got, _frame: stopping.append(got))
         for number in (signal.SIGINT, signal.SIGTERM)
     }
-    observation = Observation(host_root, gpu=gpu)
     taken = 0
     try:
-        with closing(RecordingWriter(path, metadata, resume=resume, channels=channels)) as writer:
+        with (
+            closing(Observation(host_root, gpu=gpu)) as observation,
+            closing(RecordingWriter(path, metadata, resume=resume, channels=channels)) as writer,
+        ):
             next_ns = time.monotonic_ns() + TICK_NS
             tick = 0
             while not stopping and (seconds is None or taken < seconds):
@@ -79,7 +81,6 @@ def record(
                 elif tick % TICKS == TICKS // 2 and observation.facts_due(now_ns):
                     observation.refresh_facts(now_ns)
     finally:
-        observation.close()
         for number, handler in earlier.items():
             signal.signal(number, handler)
     return taken

@@ -7,7 +7,7 @@ Whatever would change a host is refused with that reason.
 from __future__ import annotations
 
 import hashlib
-import secrets
+import itertools
 import shutil
 import tempfile
 from importlib.metadata import version
@@ -100,24 +100,27 @@ class RecordedWatch:
     def __init__(self, path: str, *, kb: str = "", settings: EnsembleSettings | None = None, seed: int = 0) -> None:
         self._replay = Replay(path)
         self._seed = seed
-        self._folder = Path(tempfile.mkdtemp(prefix="unveil-replay-"))
         self.host = str(self._replay.metadata.get("host", "recorded host"))
         self.version = version("unveil")
         self._now_s = self.started_s = float(self._replay.metadata.get("started_s", 0.0))
         self.knowledge = _Knowledge(kb, self._now_s)
         self.facts = FactTable()
+        self._folder = Path(tempfile.mkdtemp(prefix="unveil-replay-"))
         self.journal = Journal(self._folder / "journal.db")
         self.queries = Queries(self.journal.path)
         self.history = History(self.journal.path)
         self.settings = _RecordedSettings(self)
         self.runs = _PlannedRuns(self)
         self.trained = False
-        watch = self.journal.begin_watch(at_s=self._now_s, version=self.version, host=self.host)
+        self._watch = self.journal.begin_watch(at_s=self._now_s, version=self.version, host=self.host)
+        numbers = itertools.count(1)  # the same names in each replay
         self.pipeline = Pipeline(
-            watch=watch,
+            watch=self._watch,
             fingerprints=self.knowledge.current.fingerprints,
             generation=self.knowledge.current.generation,
-            new_id=lambda: f"e{secrets.token_hex(6)}",
+            filters=self.knowledge.current.filters,
+            host=self.host,
+            new_id=lambda: f"e{next(numbers):012x}",
             settings=settings,
         )
         self._rule = self.pipeline.ensemble.rule.text
@@ -161,7 +164,7 @@ class RecordedWatch:
             "version": self.version,
             "pid": 0,
             "host": self.host,
-            "watch": 1,
+            "watch": self._watch,
             "started_s": self.started_s,
             "now_s": self._now_s,
             "uptime_s": self._now_s - self.started_s,

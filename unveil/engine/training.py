@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,7 @@ DEADLINE_S = 300.0  # a fit takes seconds; on a host that is starved it is given
 
 
 def _command(source: Path, target: Path, seed: int) -> list[str]:
-    return [sys.executable, "-m", "unveil.engine.training_child", str(source), str(target), str(seed)]
+    return [sys.executable, "-P", "-m", "unveil.engine.training_child", str(source), str(target), str(seed)]
 
 
 def train_now(training_set: TrainingSet, *, seed: int = 0) -> TrainedModel:
@@ -56,6 +57,8 @@ class Training:
         self._trained_s: float | None = None
         self._not_before_s = 0.0
         self._saved_s = 0.0
+        for left in state_dir.path.glob("train-*"):  # of a watcher that was killed while it trained
+            shutil.rmtree(left, ignore_errors=True)
         self._take_up()
 
     @property
@@ -79,12 +82,18 @@ class Training:
         Returns:
             What a person should know, None when all is well.
         """
-        if self._child is not None:
-            return self._follow(self._child, now_s)
-        if self._ensemble.wants_training and now_s >= self._not_before_s:
-            self._start(now_s)
-        elif now_s - self._saved_s >= SAVE_EVERY_S:
-            self.save(now_s)
+        try:
+            if self._child is not None:
+                return self._follow(self._child, now_s)
+            if self._ensemble.wants_training and now_s >= self._not_before_s:
+                self._start(now_s)
+            elif now_s - self._saved_s >= SAVE_EVERY_S:
+                self.save(now_s)
+        except OSError as error:  # no room, no process left: what was learned is still in memory
+            self._not_before_s = now_s + DEADLINE_S
+            if self._child is None:
+                self._forget()
+            return f"what is learned here cannot be kept: {error.strerror or error}"
         return None
 
     def save(self, now_s: float) -> None:
@@ -99,7 +108,10 @@ class Training:
             self._child.kill()  # it only computes; nothing is half done
             self._child.wait()
             self._forget()
-        self.save(0.0)
+        try:
+            self.save(0.0)
+        except OSError as error:
+            _LOG.warning("what was learned here cannot be kept: %s", error.strerror)
 
     def _take_up(self) -> None:
         for path, take in (

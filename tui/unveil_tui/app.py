@@ -56,8 +56,8 @@ class Cockpit(App[None]):
     CSS_PATH = "styles/cockpit.tcss"
     MODES: ClassVar[dict[str, Any]] = {"live": LiveScreen, "runs": RunsScreen, "knowledge": KnowledgeScreen}
     COMMANDS: ClassVar[set[Any]] = App.COMMANDS | {CockpitCommands}
-    HORIZONTAL_BREAKPOINTS = [(0, "-thin"), (WIDTH, "-narrow"), (110, "-wide")]  # noqa: RUF012  # as Textual declares it
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (HEIGHT, "-low"), (32, "-tall")]  # noqa: RUF012  # as Textual declares it
+    HORIZONTAL_BREAKPOINTS = [(0, "-thin"), (WIDTH, "-narrow"), (150, "-wide")]  # noqa: RUF012  # as Textual declares it
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (HEIGHT, "-short"), (20, "-low"), (32, "-tall")]  # noqa: RUF012  # as Textual declares it
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[Any]] = [
         Binding("1", "go('live')", "live", show=False),

@@ -34,6 +34,10 @@ class Answering(Protocol):
     """A screen that knows why an action is not possible now."""
 
     KEYS: ClassVar[tuple[Key, ...]]
+    valid_keys: tuple[bool, ...]
+
+    def refresh_bindings(self) -> Any:
+        """Rebuild the footer."""
 
     def why_not(self, action: str) -> str:
         """Return the reason, empty when the action is possible."""
@@ -57,3 +61,11 @@ def say_why_not(screen: Answering, event: events.Key) -> None:
     if reasons and all(reasons):
         screen.notify(f"{meant[0].shown or event.key}: {reasons[0]}", severity="warning", markup=False)
         event.stop()
+
+
+def show_valid(screen: Answering) -> None:
+    """Bring the footer up to date, when it is not: rebuilding it costs more than anything else on the screen."""
+    valid = tuple(not screen.why_not(key.action.partition("(")[0]) for key in screen.KEYS)
+    if valid != screen.valid_keys:
+        screen.valid_keys = valid
+        screen.refresh_bindings()

@@ -41,6 +41,10 @@ class Survey:
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
         self._windows: deque[WindowSummary] = deque(maxlen=MAX_WINDOWS)
+        self._kept: tuple[WindowSummary, ...] = ()  # the same object while nothing changed: nothing is redrawn then
+        self._told_episodes: Any = None
+        self._episodes: tuple[Episode, ...] = ()
+        self._told_silences: Any = None
         self._life: tuple[int, float] = (-1, 0.0)
         self._backfilled = True
         self._opened: tuple[tuple[str, str], ...] | None = None
@@ -56,14 +60,19 @@ class Survey:
             TypeError, ValueError, KeyError: an answer is out of shape.
         """
         status: dict[str, Any] = self._watcher.call("status")
+        backfilled, life = self._backfilled, self._life
         arrived = self._look_at_windows(status)
+        if arrived or life != self._life or backfilled != self._backfilled:
+            self._kept = tuple(self._windows)
         episodes = self._look_at_episodes()
         if self._looks % SILENCES_EVERY == 0:
-            self._silences = tuple(decode(Silence, each) for each in self._watcher.call("silences"))
+            told = self._watcher.call("silences")
+            if told != self._told_silences:
+                self._silences, self._told_silences = tuple(decode(Silence, each) for each in told), told
         self._looks += 1
         return Found(
             status=status,
-            windows=tuple(self._windows),
+            windows=self._kept,
             episodes=episodes,
             silences=self._silences,
             busy=arrived > 1 or not self._backfilled,
@@ -106,7 +115,10 @@ class Survey:
             self._windows.extendleft(decode(WindowSummary, each) for each in told)
 
     def _look_at_episodes(self) -> tuple[Episode, ...]:
-        opened = tuple(decode(Episode, each) for each in self._watcher.call("episodes", open_only=True, limit=EPISODES))
+        told = self._watcher.call("episodes", open_only=True, limit=EPISODES)
+        if told == self._told_episodes:
+            return self._episodes
+        opened = tuple(decode(Episode, each) for each in told)
         names = tuple(sorted((each.id, str(each.state)) for each in opened))
         if names != self._opened:
             known = [decode(Episode, each) for each in self._watcher.call("episodes", limit=EPISODES)]
@@ -114,4 +126,6 @@ class Survey:
             self._opened = names
         rank = {EpisodeState.FIRING: 0, EpisodeState.PENDING: 1}
         ordered = sorted(opened, key=lambda each: (rank.get(each.state, 2), each.started_s))
-        return (*ordered, *self._cleared[: EPISODES - len(ordered)])
+        self._episodes = (*ordered, *self._cleared[: EPISODES - len(ordered)])
+        self._told_episodes = told
+        return self._episodes

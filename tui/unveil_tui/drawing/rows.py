@@ -101,27 +101,22 @@ FINGERPRINT_COLUMNS = (
 )
 
 
-def window_rows(windows: Iterable[WindowSummary]) -> list[Row]:
-    """Return a row a window, in the order given."""
-    rows = []
-    for window in windows:
-        verdict, mark = window.verdict, words.mark(window)
-        top = window.attribution.features[0] if window.attribution.features else None
-        rows.append(
-            Row(
-                key=window_key(window),
-                cells=(
-                    (mark, words.MARK_TONES[mark]),
-                    (words.clock(window.wall_s), ""),
-                    (str(window.index), "dim"),
-                    (str(verdict.state), words.tone(verdict.state)),
-                    (f"{verdict.severity:.2f}", ""),
-                    (_factor(top) if top and verdict.state == "anomalous" else verdict.reason, ""),
-                    (words.matches(window), "bad"),
-                ),
-            )
-        )
-    return rows
+def window_row(window: WindowSummary) -> Row:
+    """Return the row of a window."""
+    verdict, mark = window.verdict, words.mark(window)
+    top = window.attribution.features[0] if window.attribution.features else None
+    return Row(
+        key=window_key(window),
+        cells=(
+            (mark, words.MARK_TONES[mark]),
+            (words.clock(window.wall_s), ""),
+            (str(window.index), "dim"),
+            (str(verdict.state), words.tone(verdict.state)),
+            (f"{verdict.severity:.2f}", ""),
+            (_factor(top) if top and verdict.state == "anomalous" else verdict.reason, ""),
+            (words.matches(window), "bad"),
+        ),
+    )
 
 
 def _factor(share: FeatureShare) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from unveil_tui.confirming import Question
 
 ARM_S = 0.3
+HOW = "y does it, Esc does not"
 
 
 class ConfirmScreen(ModalScreen[bool]):
@@ -70,14 +71,14 @@ class ConfirmScreen(ModalScreen[bool]):
     def _armed_now(self) -> None:
         self._armed = True
         self._look()
-        self._say(self._hindrance() or "y does it, Esc does not")
+        self._say(self._hindrance() or HOW)
 
     def _look(self) -> None:
         asked = self.query_one("#asked", VerticalScroll)
         if fits(self.app.size) and asked.size.height > 0 and asked.scroll_y >= asked.max_scroll_y - 0.5:
             if not self._read and self._armed:
                 self._read = True
-                self._say(self._hindrance() or "y does it, Esc does not")
+                self._say(self._hindrance() or HOW)
             self._read = True
 
     def _hindrance(self) -> str:
@@ -105,10 +106,10 @@ class ConfirmScreen(ModalScreen[bool]):
             self.dismiss(True)
         elif event.key == "enter":
             event.stop()
-            self._say("Enter does not confirm: y does it, Esc does not")
+            self._say(f"Enter does not confirm: {self._hindrance() or HOW}")
         elif event.key == self._question.started_by:
             event.stop()
-            self._say(f"{event.key} again does not confirm: y does it, Esc does not")
+            self._say(f"{event.key} again does not confirm: {self._hindrance() or HOW}")
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Let ``y`` count once the word stands there; the last letter typed is not the answer."""
@@ -122,7 +123,7 @@ class ConfirmScreen(ModalScreen[bool]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter never confirms."""
         event.stop()
-        self._say(self._hindrance() or "Enter does not confirm: y does it, Esc does not")
+        self._say(f"Enter does not confirm: {self._hindrance() or HOW}")
 
     def action_read(self, pages: int) -> None:
         """Scroll through what it is about."""

@@ -17,7 +17,7 @@ from unveil.records.run import Run
 from unveil_tui.bridge import bridge
 from unveil_tui.drawing import words
 from unveil_tui.drawing.rows import CLAUSE_COLUMNS, RUN_COLUMNS, SHARE_COLUMNS, clause_rows, run_rows, share_rows
-from unveil_tui.keys import Key, bindings, say_why_not
+from unveil_tui.keys import Key, bindings, say_why_not, show_valid
 from unveil_tui.messages import Open, Told
 from unveil_tui.widgets.finder import Finder
 from unveil_tui.widgets.host_line import HostLine
@@ -49,6 +49,7 @@ class EpisodeScreen(Screen[None]):
 
     def __init__(self, identity: str) -> None:
         super().__init__()
+        self.valid_keys: tuple[bool, ...] = ()
         self._identity = identity
         self._episode: Episode | None = None
         self._runs: tuple[Run, ...] = ()
@@ -133,7 +134,7 @@ class EpisodeScreen(Screen[None]):
         narrow = self.app.size.width < NARROW
         self.query_one("#shares", RowTable).set_rows(share_rows(_shares(episode, seen), narrow=narrow))
         self.query_one("#runs", RowTable).set_rows(run_rows(self._runs, seen.now_s))
-        self.refresh_bindings()
+        show_valid(self)
 
     # Actions
 

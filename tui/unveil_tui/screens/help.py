@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from unveil_tui.keys import Key
 
+NAMES = {"escape": "Esc", "tab": "Tab", "enter": "Enter", "space": "Space"}
 EVERYWHERE = (
     ("1 2 3", "live, runs, knowledge"),
     (": ctrl+p", "command palette: jump to an episode, a window, a screen; choose a theme"),
@@ -33,9 +34,7 @@ class HelpScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         """Build the dialog."""
-        lines = [
-            (key.shown or key.keys.replace("escape", "Esc").replace("tab", "Tab"), key.help) for key in self._table
-        ]
+        lines = [(key.shown.partition(" ")[0] or NAMES.get(key.keys, key.keys), key.help) for key in self._table]
         lines += EVERYWHERE
         with VerticalScroll(classes="dialog", can_focus=True):
             yield Static(f"keys on the {self._about} screen (Esc closes)", classes="title", markup=False)

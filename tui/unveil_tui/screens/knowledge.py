@@ -45,6 +45,7 @@ class KnowledgeScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
+        self.valid_keys: tuple[bool, ...] = ()
         self._following: int | None = None
         self._told: dict[str, Any] = {}
 

@@ -13,8 +13,8 @@ from unveil.records.codec import decode
 from unveil.records.window import WindowSummary
 from unveil_tui.bridge import bridge
 from unveil_tui.drawing import words
-from unveil_tui.drawing.rows import EPISODE_COLUMNS, WINDOW_COLUMNS, episode_rows, window_rows
-from unveil_tui.keys import Key, bindings, say_why_not
+from unveil_tui.drawing.rows import EPISODE_COLUMNS, WINDOW_COLUMNS, Row, episode_rows, window_row
+from unveil_tui.keys import Key, bindings, say_why_not, show_valid
 from unveil_tui.messages import Open
 from unveil_tui.seen import MAX_WINDOWS, Seen, window_key
 from unveil_tui.widgets.finder import Finder
@@ -41,7 +41,7 @@ class LiveScreen(Screen[None]):
             action="step(-1)",
             label="step",
             shown="[ ]",
-            help="one window back ([) or on (])",
+            help="one window back",
         ),
         Key(keys="right_square_bracket", action="step(1)", shown="]", help="one window on"),
         Key(keys="enter", action="drill", label="open", help="open the window or the episode under the cursor"),
@@ -58,7 +58,10 @@ class LiveScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
+        self.valid_keys: tuple[bool, ...] = ()
         self._frozen: tuple[WindowSummary, ...] | None = None  # what is shown while paused
+        self._known: dict[str, Row] = {}
+        self._drawn: tuple[object, ...] = ()  # what stands on the screen, by identity
 
     def compose(self) -> ComposeResult:
         """Build the screen."""
@@ -83,6 +86,7 @@ class LiveScreen(Screen[None]):
 
     def on_screen_resume(self) -> None:
         """Catch up with what arrived while another screen was shown."""
+        self._drawn = ()
         self._draw(bridge(self).seen)
 
     # Drawing
@@ -91,21 +95,26 @@ class LiveScreen(Screen[None]):
         if not self.is_current:
             return
         self.query_one(HostLine).show(seen, bridge(self).rights, time.time())
+        drawn = (seen.windows, seen.episodes, seen.silences, seen.gone_since_s, self._frozen)
+        if len(self._drawn) == len(drawn) and all(a is b for a, b in zip(drawn, self._drawn, strict=True)):
+            return
+        self._drawn = drawn
         episodes = self.query_one("#episodes", RowTable)
         episodes.set_rows(episode_rows(seen))
         opened = sum(1 for each in seen.episodes if each.state != "cleared")
         cleared = len(seen.episodes) - opened
         self.query_one("#episodes-title", Static).update(
-            f"{words.count(opened, 'open episode')}{f', {cleared} cleared' if cleared else ''}{_filtered(episodes)}"
+            f"{words.count(opened, 'open episode')}{f', {cleared} cleared' if cleared else ''}{_filtered(episodes)}",
+            layout=False,
         )
         self._draw_windows(seen)
-        self.refresh_bindings()
+        show_valid(self)
 
     def _draw_windows(self, seen: Seen) -> None:
         shown = seen.windows if self._frozen is None else self._frozen
         table = self.query_one("#windows", RowTable)
         table.tail = self._frozen is None
-        table.set_rows(window_rows(shown))
+        table.set_rows(self._rows(shown))
         here = self._window()
         self.query_one(TracePanel).show(shown, here)
         title = f"{words.count(len(shown), 'window')}: {words.LEGEND}"
@@ -114,7 +123,13 @@ class LiveScreen(Screen[None]):
             newer = sum(1 for each in seen.windows if _place(each) > _place(shown[-1])) if shown else 0
             at = "" if here is None else f" at {words.clock(here.wall_s)}, window {here.index}"
             title = f"PAUSED{at}; {newer} newer (newest {newest[1]}); Space follows"
-        self.query_one("#windows-title", Static).update(title + _filtered(table))
+        self.query_one("#windows-title", Static).update(title + _filtered(table), layout=False)
+
+    def _rows(self, shown: tuple[WindowSummary, ...]) -> list[Row]:
+        """Return the rows of windows; a window never changes, so neither does its row."""
+        known = self._known
+        self._known = {key: known.get(key) or window_row(each) for each in shown for key in (window_key(each),)}
+        return list(self._known.values())
 
     def _window(self) -> WindowSummary | None:
         """Return the window that is looked at: under the cursor, the newest while following."""
@@ -221,11 +236,11 @@ class LiveScreen(Screen[None]):
             if self._frozen is None and event.key != last:
                 self._frozen = seen.windows
             self._draw_windows(seen)
-        self.refresh_bindings()
+        show_valid(self)
 
     def on_descendant_focus(self) -> None:
         """What a key acts on depends on the table in focus."""
-        self.refresh_bindings()
+        show_valid(self)
 
 
 def _place(window: WindowSummary) -> tuple[int, int]:

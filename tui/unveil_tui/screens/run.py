@@ -20,7 +20,7 @@ from unveil_tui.bridge import bridge
 from unveil_tui.confirming import Question
 from unveil_tui.drawing import plan as drawn
 from unveil_tui.drawing.rows import Column
-from unveil_tui.keys import Key, bindings, say_why_not
+from unveil_tui.keys import Key, bindings, say_why_not, show_valid
 from unveil_tui.widgets.host_line import HostLine
 from unveil_tui.widgets.row_table import RowTable
 from unveil_tui.widgets.too_small import TooSmall
@@ -66,6 +66,7 @@ class RunScreen(Screen[None]):
 
     def __init__(self, identity: str) -> None:
         super().__init__()
+        self.valid_keys: tuple[bool, ...] = ()
         self._identity = identity
         self._run: Run | None = None
         self._events: dict[int, dict[str, Any]] = {}
@@ -114,7 +115,7 @@ class RunScreen(Screen[None]):
     def _draw_host(self, seen: Seen) -> None:
         if self.is_current:
             self.query_one(HostLine).show(seen, bridge(self).rights, time.time())
-            self.refresh_bindings()
+            show_valid(self)
 
     def _draw_told(self, told: Told) -> None:
         if told.token != self._following or not self.is_mounted:
@@ -140,7 +141,7 @@ class RunScreen(Screen[None]):
         table.set_rows(drawn.story_rows(run, [self._events[number] for number in sorted(self._events)]))
         checking = "; dry run under way …" if self._checking else ""
         self.query_one("#story-title", Static).update(f"what happened{checking}{_next(run)}")
-        self.refresh_bindings()
+        show_valid(self)
 
     # What may be asked
 

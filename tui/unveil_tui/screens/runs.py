@@ -15,7 +15,7 @@ from unveil.records.run import Run
 from unveil_tui.bridge import bridge
 from unveil_tui.drawing import words
 from unveil_tui.drawing.rows import RUN_COLUMNS, run_rows
-from unveil_tui.keys import Key, bindings, say_why_not
+from unveil_tui.keys import Key, bindings, say_why_not, show_valid
 from unveil_tui.messages import Open, Told
 from unveil_tui.widgets.finder import Finder
 from unveil_tui.widgets.host_line import HostLine
@@ -47,6 +47,7 @@ class RunsScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
+        self.valid_keys: tuple[bool, ...] = ()
         self._following: int | None = None
 
     def compose(self) -> ComposeResult:
@@ -90,7 +91,7 @@ class RunsScreen(Screen[None]):
         runs = [decode(Run, each) for each in told.answer]
         self.query_one("#runs", RowTable).set_rows(run_rows(runs, bridge(self).seen.now_s))
         title.update(f"{words.count(len(runs), 'run')}, newest first")
-        self.refresh_bindings()
+        show_valid(self)
 
     def why_not(self, action: str) -> str:
         """Return why an action is not possible now."""

@@ -16,7 +16,7 @@ from unveil_tui.bridge import bridge
 from unveil_tui.drawing import words
 from unveil_tui.drawing.bars import bar
 from unveil_tui.drawing.rows import SHARE_COLUMNS, SIGHTING_COLUMNS, share_rows, sighting_rows
-from unveil_tui.keys import Key, bindings, say_why_not
+from unveil_tui.keys import Key, bindings, say_why_not, show_valid
 from unveil_tui.messages import Open
 from unveil_tui.seen import Seen, window_key
 from unveil_tui.widgets.host_line import HostLine
@@ -39,7 +39,7 @@ class WindowScreen(Screen[None]):
             action="step(-1)",
             label="step",
             shown="[ ]",
-            help="the window before ([) or after (])",
+            help="the window before",
         ),
         Key(keys="right_square_bracket", action="step(1)", shown="]", help="the window after"),
         Key(keys="enter", action="drill", label="episode", help="open the episode of the fingerprint under the cursor"),
@@ -50,6 +50,7 @@ class WindowScreen(Screen[None]):
 
     def __init__(self, key: str) -> None:
         super().__init__()
+        self.valid_keys: tuple[bool, ...] = ()
         self._key = key
         self._window: WindowSummary | None = None
 
@@ -97,7 +98,7 @@ class WindowScreen(Screen[None]):
         self._window, self._key = window, window_key(window)
         if self.is_mounted:
             self._draw()
-            self.refresh_bindings()
+            show_valid(self)
 
     def _draw(self) -> None:
         window = self._window

@@ -60,9 +60,8 @@ class HostLine(Widget):
         late = f"late {ticks['missed']} of {ticks['taken']}, p99 {ticks['late_p99_ms']:.1f} ms"
         watcher = Text(no_wrap=True)
         stale = knowledge["stale_since_s"] is not None
-        watcher.append(
-            f"kb {knowledge['generation']}{'*' if stale else ''} ({words.count(knowledge['fingerprints'], 'fingerprint')})"
-        )
+        fingerprints = words.count(knowledge["fingerprints"], "fingerprint")
+        watcher.append(f"kb {knowledge['generation']}{'*' if stale else ''} ({fingerprints})")
         if cost["rss_bytes"]:
             watcher.append(f"  cost {100 * cost['cpu_share']:.2f} %, {cost['rss_bytes'] / 1e6:.0f} MB  ")
             watcher.append(late, self._style("warn") if ticks["missed"] else "")

@@ -231,7 +231,7 @@ class RowTable(ScrollView, can_focus=True):
         return list(Segment.adjust_line_length(segments, width, style))
 
     def _widths(self, width: int) -> list[int]:
-        narrow = self.app.size.width < NARROW
+        narrow = self.container_size.width < NARROW
         fixed = [column.narrow if narrow and column.narrow is not None else column.width for column in self._columns]
         open_columns = sum(1 for size in fixed if size == 0)
         shown = sum(1 for size in fixed if size >= 0)

@@ -21,7 +21,7 @@ NAME, BAR, PERCENT = 13, 12, 5
 
 
 class TracePanel(Widget):
-    """Eight lines: six subsystems, the verdicts, the time axis."""
+    """Eight lines: six subsystems, the verdicts, the time axis; where there is less room, the last of them."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "trace--good", "trace--warn", "trace--bad", "trace--dim", "trace--mark", "trace--here",
@@ -44,7 +44,7 @@ class TracePanel(Widget):
         tops = [each.verdict.severity for each in shown]
         lines = [self._line(subsystem, shown, column, max(tops, default=0.0), room) for subsystem in Subsystem]
         lines += [self._verdicts(shown, column), self._axis(shown, column, room)]
-        return Text("\n", no_wrap=True, overflow="crop").join(lines)
+        return Text("\n", no_wrap=True, overflow="crop").join(lines[-max(1, self.size.height) :])
 
     def _visible(self, room: int) -> tuple[list[WindowSummary], int | None]:
         here = None if self._here is None else window_key(self._here)

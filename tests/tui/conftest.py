@@ -1,0 +1,352 @@
+"""A scripted watcher: the edge that the cockpit talks to, answering with real records."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+os.environ["TEXTUAL_ANIMATIONS"] = "none"  # read when textual is imported
+os.environ.pop("NO_COLOR", None)
+
+import pytest
+
+from unveil.errors import BadInputError, WatcherAbsentError
+from unveil.records.attribution import Attribution, FeatureShare
+from unveil.records.codec import encode
+from unveil.records.entity import Entity, EntityKind
+from unveil.records.feature import FeatureId
+from unveil.records.match import Answer, ClauseResult, Episode, EpisodeState, Match
+from unveil.records.remediation import Improvement, VerificationRule
+from unveil.records.run import Plan, Run, RunState, SettingChange, Step
+from unveil.records.silence import Silence
+from unveil.records.subsystem import Subsystem
+from unveil.records.verdict import State, Verdict, Vote
+from unveil.records.window import Sighting, WindowSummary
+from unveil_tui.app import Cockpit
+from unveil_tui.rights import ACTING, Rights
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from textual.pilot import Pilot
+
+START_S = 1_764_000_000.0
+HOST_NAME = "gpu-node-17"
+HOSTILE = "/pods/[bold red]x[/]\x1b[2J\u202egnp"
+TENANT = Entity(EntityKind.CGROUP, "/kubepods/pod1")
+
+
+def window(index: int, *, severity: float = 0.3, matched: str = "", watch: int = 1) -> WindowSummary:
+    anomalous = severity > 2
+    shares = dict.fromkeys(Subsystem, 0.05) | {Subsystem.MEMORY: 0.75}
+    feature = FeatureShare(
+        feature=FeatureId("memory.page_faults.rate"), subsystem=Subsystem.MEMORY, share=0.7, value=9000.0,
+        expected=120.0, sigma=14.2,
+    )  # fmt: skip
+    other = replace(feature, feature=FeatureId("memory.thp_fault_alloc.rate"), share=0.3, sigma=-6.0, value=1.0)
+    state = State.ANOMALOUS if anomalous else State.UNKNOWN if index < 5 else State.NORMAL
+    vote = Vote(detector="zscore", score=severity, threshold=2.0, p_value=0.01, anomalous=anomalous)
+    return WindowSummary(
+        watch=watch,
+        index=index,
+        wall_s=START_S + index,
+        ticks_missed=0,
+        verdict=Verdict(
+            window=index, state=state, votes=(vote,), rule="zscore|mahalanobis", severity=severity,
+            reason="warming up" if index < 5 else "",
+        ),
+        attribution=Attribution(window=index, features=(feature, other) if anomalous else (), subsystems=shares),
+        sightings=(Sighting(fingerprint=matched, entity=str(TENANT), answer="match"),) if matched else (),
+        knowledge=3,
+    )  # fmt: skip
+
+
+def episode(
+    identity: str = "e00000000000a",
+    *,
+    entity: Entity = TENANT,
+    state: EpisodeState = EpisodeState.FIRING,
+    fingerprint: str = "reduced_huge_page_coverage",
+    at: int = 58,
+) -> Episode:
+    clauses = (
+        ClauseResult(
+            name="small_pages", subject="feature memory.cgroup_huge_share.last", operator="lt", threshold="0.1",
+            value=0.02, answer=Answer.MATCH,
+        ),
+        ClauseResult(
+            name="thp_off", subject="fact memory.thp_enabled", operator="in", threshold="never, madvise",
+            value="madvise", answer=Answer.MATCH,
+        ),
+        ClauseResult(
+            name="faulting", subject="feature memory.page_faults.rate", operator="up", threshold="2 sigma",
+            value=None, answer=Answer.UNKNOWN, reason="no reference yet",
+        ),
+    )  # fmt: skip
+    last = Match(
+        window=at, wall_s=START_S + at, fingerprint=fingerprint, entity=entity, answer=Answer.MATCH, clauses=clauses,
+        bindings={"cgroup": entity.key},
+    )  # fmt: skip
+    return Episode(
+        id=identity, fingerprint=fingerprint, revision="r1", entity=entity, state=state, started_s=START_S + 40,
+        fired_s=START_S + 46, last_s=START_S + at, cleared_s=START_S + at if state == "cleared" else None, windows=18,
+        last=last,
+    )  # fmt: skip
+
+
+def planned_run(of: Episode, identity: str = "r0123456789ab", *, impact: str = "low", settings: int = 1) -> Run:
+    changes = [
+        SettingChange(
+            address="file:/sys/kernel/mm/transparent_hugepage/enabled", before="always [madvise] never", after="always"
+        )
+    ]
+    changes += [
+        SettingChange(address=f"irq:{40 + n}/smp_affinity_list", before="0", after=f"{n}") for n in range(settings - 1)
+    ]
+    plan = Plan(
+        remediation="restore_huge_pages", remediation_revision="x", playbook="/kb/apply.yml",
+        fingerprint=of.fingerprint, episode=of.id, entity=of.entity,
+        variables={"cgroup": of.entity.key, "tenant": "evil[red]\x1b[31m"}, untrusted=("tenant",),
+        changes=tuple(changes),
+        verification=VerificationRule(
+            within_s=60, settings_hold_s=3, clear_s=6,
+            improve=(Improvement(feature="memory.cgroup_huge_share.last", direction="up", effect=0.1),),
+        ),
+        timeout_s=60, mode="manual", impact=impact, reversible=True, rollback_triggers=("verify_failed",),
+        baseline={"memory.cgroup_huge_share.last": 0.02}, created_s=START_S + 59, hash="f00dcafe" * 8,
+    )  # fmt: skip
+    step = Step(at_s=START_S + 59, state=RunState.PLANNED, cause="planned", actor="uid:0 pid:1")
+    return Run(id=identity, plan=plan, steps=(step,), saved={}, written={})
+
+
+class ScriptedWatcher:
+    """Answers like a watcher from what a test put into it; keeps every order."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.windows = [window(n) for n in range(50)]
+        self.windows += [window(n, severity=4.5, matched="reduced_huge_page_coverage") for n in range(50, 60)]
+        self.episodes: list[Episode] = [episode()]
+        self.runs: list[Run] = []
+        self.events: dict[str, list[dict[str, Any]]] = {}
+        self.silences: list[Silence] = []
+        self.orders: list[tuple[str, dict[str, Any]]] = []
+        self.absent = False
+        self.host = HOST_NAME
+        self.impact = "low"
+        self.settings = 1
+        self.problems: list[str] = []
+        self.stale: tuple[float, str] | None = None
+        self.started_s = START_S
+
+    def call(self, method: str, **params: Any) -> Any:
+        with self.lock:
+            if self.absent:
+                raise WatcherAbsentError("no watcher listens at /run/x", hint="start one")
+            answer: Callable[..., Any] | None = getattr(self, f"do_{method}", None)
+            if answer is None:
+                raise BadInputError(f"no such method: {method}")
+            return answer(**params)
+
+    def push(self, *, severity: float = 0.3, matched: str = "", count: int = 1) -> None:
+        with self.lock:
+            for _ in range(count):
+                last = self.windows[-1]
+                self.windows.append(window(last.index + 1, severity=severity, matched=matched, watch=last.watch))
+
+    # Questions
+
+    def do_status(self) -> Any:
+        last = self.windows[-1] if self.windows else None
+        return {
+            "version": "0", "pid": 1, "host": self.host, "watch": last.watch if last else 1,
+            "started_s": self.started_s, "now_s": last.wall_s if last else START_S, "uptime_s": 60.0,
+            "profile": "manual", "rule": "zscore", "window": None if last is None else encode(last),
+            "knowledge": self._state(), "trained": True, "training": "trained 3 min ago",
+            "ticks": {"taken": 600, "missed": 2, "late_p50_ms": 0.1, "late_p99_ms": 1.2},
+            "cost": {"cpu_share": 0.0042, "rss_bytes": 41_000_000}, "channels": 10, "features": 20,
+            "episodes_open": len(self.episodes), "runs_active": 0,
+            "shape": {"cpus": 64, "nodes": 2, "gpus": 8, "nics": 4}, "gpu": None, "sources": [],
+            "problems": self.problems,
+        }  # fmt: skip
+
+    def _state(self) -> dict[str, Any]:
+        since, reason = self.stale or (None, "")
+        return {
+            "generation": 3, "digest": "d", "at_s": START_S, "fingerprints": 1, "remediations": 1,
+            "stale_since_s": since, "problems": [reason] if reason else [],
+        }  # fmt: skip
+
+    def do_windows(self, limit: int, before: list[int] | None = None) -> Any:
+        edge = tuple(before) if before else (1 << 60, 0)
+        found = [each for each in reversed(self.windows) if (each.watch, each.index) < edge]
+        return [encode(each) for each in found[:limit]]
+
+    def do_window(self, watch: int, index: int) -> Any:
+        return next(encode(each) for each in self.windows if (each.watch, each.index) == (watch, index))
+
+    def do_episodes(self, limit: int = 100, open_only: bool = False) -> Any:
+        return [encode(each) for each in self.episodes if not open_only or each.state != "cleared"][:limit]
+
+    def do_episode(self, id: str) -> Any:  # noqa: A002
+        found = next((each for each in self.episodes if each.id == id), None)
+        if found is None:
+            raise BadInputError(f"no episode {id!r}")
+        return {"episode": encode(found), "runs": [encode(each) for each in self.runs if each.plan.episode == id]}
+
+    def do_runs(self, limit: int = 100) -> Any:
+        return [encode(each) for each in self.runs][:limit]
+
+    def do_run(self, id: str, after_event: int = 0) -> Any:  # noqa: A002
+        events = [each for each in self.events.get(id, []) if each["number"] > after_event]
+        return {"run": encode(self.run(id)), "events": events}
+
+    def do_silences(self) -> Any:
+        return [encode(each) for each in self.silences]
+
+    def do_knowledge(self) -> Any:
+        return {
+            "state": self._state(), "root": "/kb",
+            "fingerprints": [{
+                "name": "reduced_huge_page_coverage", "title": "Huge pages are gone", "status": "stable",
+                "level": "medium", "group_by": "cgroup", "subsystem": "memory",
+                "description": "Small pages cost [bold]TLB[/] misses.", "condition": "small_pages and thp_off",
+                "remediations": ["restore_huge_pages"], "path": "/kb/fingerprints/memory/x.yml",
+                "falsepositives": ["databases"], "references": ["https://docs.kernel.org/"],
+            }],
+            "remediations": [{
+                "name": "restore_huge_pages", "title": "Give them back", "status": "test", "mode": "manual",
+                "impact": "low", "description": "", "risk_notes": "", "path": "/kb/playbooks/x",
+            }],
+        }  # fmt: skip
+
+    # Orders
+
+    def run(self, identity: str) -> Run:
+        return next(each for each in self.runs if each.id == identity)
+
+    def step(self, identity: str, state: RunState, cause: str = "operator", **changes: Any) -> Run:
+        with self.lock:
+            run = self.run(identity)
+            last = Step(at_s=run.steps[-1].at_s + 1, state=state, cause=cause, actor="uid:0 pid:1")
+            stepped = replace(run, steps=(*run.steps, last), **changes)
+            self.runs[self.runs.index(run)] = stepped
+            return stepped
+
+    def event(self, identity: str, **event: Any) -> None:
+        with self.lock:
+            events = self.events.setdefault(identity, [])
+            events.append({"number": len(events) + 1, "at_s": START_S + 70 + len(events), **event})
+
+    def _ordered(self, method: str, **params: Any) -> None:
+        self.orders.append((method, params))
+
+    def do_plan(self, episode: str) -> Any:
+        self._ordered("plan", episode=episode)
+        found = next(each for each in self.episodes if each.id == episode)
+        if not any(run.plan.episode == episode for run in self.runs):
+            self.runs.insert(0, planned_run(found, impact=self.impact, settings=self.settings))
+        return encode(next(run for run in self.runs if run.plan.episode == episode))
+
+    def do_dry_run(self, id: str) -> Any:  # noqa: A002
+        self._ordered("dry_run", id=id)
+        return encode(self.run(id))
+
+    def do_approve(self, id: str, hash: str) -> Any:  # noqa: A002
+        self._ordered("approve", id=id, hash=hash)
+        return encode(self.step(id, RunState.APPROVED))
+
+    def do_apply(self, id: str, hash: str) -> Any:  # noqa: A002
+        self._ordered("apply", id=id, hash=hash)
+        address = "file:/sys/kernel/mm/transparent_hugepage/enabled"
+        return encode(
+            self.step(id, RunState.APPLYING, "started", saved={address: "madvise"}, written={address: "always"})
+        )
+
+    def do_cancel(self, id: str) -> Any:  # noqa: A002
+        self._ordered("cancel", id=id)
+        return encode(self.step(id, RunState.CANCELED))
+
+    def do_rollback(self, id: str) -> Any:  # noqa: A002
+        self._ordered("rollback", id=id)
+        self.step(id, RunState.ROLLING_BACK)
+        return encode(self.step(id, RunState.ROLLED_BACK, "restored"))
+
+    def do_silence(self, **params: Any) -> Any:
+        self._ordered("silence", **params)
+        made = Silence(
+            id="s1", fingerprint=params["fingerprint"], entity=params["entity"], reason=params["reason"],
+            until_s=START_S + params["seconds"], actor="uid:0", created_s=START_S,
+        )  # fmt: skip
+        self.silences.append(made)
+        return encode(made)
+
+    def do_reload(self) -> Any:
+        self._ordered("reload")
+        return self._state()
+
+
+@contextlib.asynccontextmanager
+async def cockpit(
+    watcher: Any, *, rights: Rights = ACTING, size: tuple[int, int] = (80, 24)
+) -> AsyncIterator[tuple[Cockpit, Pilot[None]]]:
+    """Open the cockpit and wait for what it hears first."""
+    app = Cockpit(watcher, rights=rights)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await until(pilot, lambda: bool(app.seen.status) or app.seen.gone_since_s is not None)
+        await settle(pilot)
+        yield app, pilot
+
+
+def said(app: Cockpit) -> str:
+    """Return the messages that were shown."""
+    return "\n".join(note.message for note in app._notifications)
+
+
+def screen_text(app: Cockpit) -> str:
+    """Return what stands on the terminal."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+
+async def settle(pilot: Pilot[None], seconds: float = 0.1) -> None:
+    """Let messages and timers run."""
+    await pilot.pause(seconds)
+    await pilot.pause()
+
+
+async def until(pilot: Pilot[None], condition: Callable[[], Any], *, seconds: float = 3.0) -> None:
+    """Wait until a condition holds; fail, with the screen, when it does not in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            pytest.fail(f"not within {seconds} s; on the screen:\n{screen_text(pilot.app)}")  # type: ignore[arg-type]
+        await pilot.pause(0.05)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the cockpit look more often than it may in earnest, so that tests need not wait."""
+    for name, seconds in (("pump.ROUND_S", 0.1), ("pump.CALM_S", 0.2), ("pump.RETRY_S", 0.2)):
+        monkeypatch.setattr(f"unveil_tui.{name}", seconds)
+    monkeypatch.setattr("unveil_tui.screens.run.EVERY_S", 0.2)
+    monkeypatch.setattr("unveil_tui.screens.confirm.ARM_S", 0.05)
+
+
+@pytest.fixture
+def watcher() -> ScriptedWatcher:
+    return ScriptedWatcher()
+
+
+@pytest.fixture
+def stage() -> SimpleNamespace:
+    """Everything that a test of the cockpit needs: records to put in, and ways to look at the screen."""
+    return SimpleNamespace(
+        HOSTILE=HOSTILE, HOST_NAME=HOST_NAME, START_S=START_S, cockpit=cockpit, episode=episode,
+        planned_run=planned_run, said=said, screen_text=screen_text, settle=settle, until=until, window=window,
+    )  # fmt: skip

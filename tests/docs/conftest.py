@@ -39,7 +39,17 @@ class Desk:
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    """Copy the knowledge base; nothing that a document shows may write into the checkout."""
+    """Give a desk with a copy of the knowledge base: nothing that a document shows may write into the checkout."""
+    return _desk(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def workbench(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    """Give another, for commands that change the knowledge base."""
+    return _desk(tmp_path_factory)
+
+
+def _desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
     folder = tmp_path_factory.mktemp("desk")
     for name in ("fingerprints", "playbooks", "schemas", "inventory"):
         shutil.copytree(ROOT / name, folder / name)

@@ -10,9 +10,10 @@ import re
 import shlex
 import shutil
 import tomllib
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,6 +24,9 @@ from unveil.knowledge.checks import CHECKS
 from unveil.knowledge.loading import load
 from unveil.records.run import RunState
 from unveil.remediation.lifecycle import RESUME, TERMINAL, diagram
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
@@ -166,34 +170,33 @@ def test_a_command_is_not_left_out_without_need() -> None:
     assert not set(NOT_RUN) - needed
 
 
+RUN = [each for each in SHOWN if reason_not_to_run(each) is None and each.block.document != AUTHORING]
+
+
 @pytest.fixture(scope="module")
-def ran() -> dict[str, Any]:
-    """Remember what a command answered: a document may show it again."""
-    return {}
+def answers(watcher: None, desk: Any) -> Iterator[dict[str, Future[Any]]]:
+    """Run every command once, side by side: a document may show it again, and one of them takes ten seconds."""
+    with ThreadPoolExecutor(max_workers=3) as pool:
+        yield {command: pool.submit(desk.run, command) for command in dict.fromkeys(each.command for each in RUN)}
 
 
-@pytest.mark.usefixtures("watcher")
-@pytest.mark.parametrize(
-    "shown", [each for each in SHOWN if reason_not_to_run(each) is None and each.block.document != AUTHORING], ids=str
-)
-def test_a_command_that_is_shown_runs_and_says_what_is_shown(shown: Shown, desk: Any, ran: dict[str, Any]) -> None:
-    if shown.command not in ran:
-        ran[shown.command] = desk.run(shown.command)
-    agree(shown, ran[shown.command])
+@pytest.mark.parametrize("shown", RUN, ids=str)
+def test_a_command_that_is_shown_runs_and_says_what_is_shown(shown: Shown, answers: dict[str, Future[Any]]) -> None:
+    agree(shown, answers[shown.command].result())
 
 
-def test_the_worked_example_of_a_fingerprint_goes_as_the_page_says(desk: Any) -> None:
+def test_the_worked_example_of_a_fingerprint_goes_as_the_page_says(workbench: Any) -> None:
     written = 0
     for block in (each for each in BLOCKS if each.document == AUTHORING):
         if named := re.match(r"# ([a-z][\w./]+\.yml)\n", block.text):
-            path = desk.folder / named[1]
+            path = workbench.folder / named[1]
             path.parent.mkdir(exist_ok=True)
             path.write_text(block.text[named.end() :])
             written += 1
         for shown in commands_of(block):
-            agree(shown, desk.run(shown.command))
+            agree(shown, workbench.run(shown.command))
     assert written == 4
-    assert load(desk.folder).knowledge is not None
+    assert load(workbench.folder).knowledge is not None
 
 
 def agree(shown: Shown, ended: Any) -> None:

@@ -264,3 +264,145 @@ def rig(tmp_path: Path, scratch: Path) -> Iterator[Callable[..., Rig]]:
 def make_episode() -> Callable[..., Episode]:
     """Give what makes episodes."""
     return episode_of
+
+
+FINGERPRINT = """\
+apiVersion: unveil/v1
+kind: Fingerprint
+name: some_dirt
+id: 7c0a8d0e-1111-4222-8333-444455556666
+title: Some memory is dirty
+status: test
+level: low
+description: |
+  Holds on any host that has memory at all.
+author: the tests
+owner: the tests
+date: "2026-11-29"
+references: [https://docs.kernel.org/admin-guide/sysctl/vm.html]
+tags: [subsystem.memory, cause.test, impact.none]
+group_by: host
+signature:
+  clauses:
+    dirty: {feature: memory.dirty.mean, gte: 0}
+  condition: dirty
+  for: 1s
+  keep_firing_for: 3s
+falsepositives: [everything]
+fields: [memory.dirty.mean]
+remediations: [some_fix]
+"""
+CASES = """\
+apiVersion: unveil/v1
+kind: FingerprintTest
+fingerprint: some_dirt
+interval: 1s
+cases:
+  - {name: dirt is seen, expect: match, at: 3s, features: {memory.dirty.mean: 5x6}}
+  - {name: no word of it is unknown, expect: unknown, at: 3s, features: {memory.dirty.mean: _x6}}
+"""
+REMEDIATION = """\
+apiVersion: unveil/v1
+kind: Remediation
+name: some_fix
+id: 47ffa719-1111-4222-8333-444455556666
+title: Write a ratio
+status: test
+description: |
+  Writes a number into a file of a scratch host, for the tests.
+author: the tests
+owner: the tests
+date: "2026-11-29"
+references: [https://docs.kernel.org/admin-guide/sysctl/vm.html]
+tags: [subsystem.memory, cause.test, impact.none]
+remediates: [some_dirt]
+ansible: {apply: apply.yml, timeout: 60s}
+variables:
+  ratio: {type: integer, default: 30, min: 1, max: 60}
+settings:
+  - {address: "sysctl:vm.dirty_ratio", value: "{{ ratio }}"}
+mode: approve
+risk: {impact: low, reversible: true, interrupts_workload: false, requires_reboot: false, notes: none}
+preconditions: [still_matching, no_silence]
+limits: {cooldown: 30m, max_attempts: 2, within: 24h}
+approval: {expires: 30m}
+rollback: {triggers: [apply_failed, verify_failed, canceled, timeout, operator], available_for: 24h}
+verify:
+  within: 60s
+  settings_hold_for: 3s
+  fingerprint_clear_for: 6s
+  improve:
+    - {feature: memory.dirty.mean, direction: down, effect: 0.05}
+"""
+
+
+@pytest.fixture
+def kb(tmp_path: Path) -> Path:
+    """Give a small knowledge base whose one fingerprint matches on any host."""
+    import shutil
+
+    root = tmp_path / "small-kb"
+    shipped = MODULES.parents[1]
+    (root / "fingerprints/memory").mkdir(parents=True)
+    (root / "playbooks/some_fix").mkdir(parents=True)
+    (root / "inventory").mkdir()
+    shutil.copytree(MODULES, root / "playbooks/modules", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(shipped / "schemas", root / "schemas")
+    (root / "fingerprints/memory/some_dirt.yml").write_text(FINGERPRINT)
+    (root / "fingerprints/memory/some_dirt.test.yml").write_text(CASES)
+    (root / "playbooks/some_fix/remediation.yml").write_text(REMEDIATION)
+    shutil.copy(shipped / "playbooks/relax_dirty_limits/apply.yml", root / "playbooks/some_fix/apply.yml")
+    return root
+
+
+@pytest.fixture
+def watch(tmp_path: Path, scratch: Path, kb: Path) -> Iterator[Callable[..., Any]]:
+    """Start watchers in this process, over the scratch host and the small knowledge base; each is closed at the end.
+
+    With ``run=SECONDS`` one also runs for so long.
+    """
+    import gc
+    import threading
+
+    from unveil.engine.settings import Settings as Config
+    from unveil.engine.watch import Watch
+
+    started: list[Any] = []
+    thresholds = gc.get_threshold()
+
+    def start(*, run: float = 0.0, **changes: Any) -> Any:
+        config = Config(state_dir=tmp_path / "watch", kb=str(kb), host_root=scratch, gpu=False, profile="manual")
+        watcher = Watch(replace(config, **changes))
+        watcher.start()
+        started.append(watcher)
+        if run:
+            timer = threading.Timer(run, watcher.stop)
+            timer.start()
+            watcher.run()
+            timer.join()
+        return watcher
+
+    yield start
+    for watcher in started:
+        watcher.close()
+    gc.unfreeze()
+    gc.set_threshold(*thresholds)
+
+
+@pytest.fixture(scope="session")
+def seconds() -> list[Any]:
+    """Give two minutes of samples of a made-up host, second by second."""
+    from unveil.benchmarks.features import SIZES, made_up_layouts, made_up_second
+
+    layouts = made_up_layouts(*SIZES["small"])
+    return [made_up_second(layouts, second) for second in range(120)]
+
+
+@pytest.fixture(scope="session")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Record this machine for six seconds."""
+    from unveil.engine.recorder import record
+
+    path = tmp_path_factory.mktemp("recording") / "host.parquet"
+    assert record(path, host_root=Path("/"), gpu=False, seconds=6, note="six seconds", host="some host") == 6
+    return path

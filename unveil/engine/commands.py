@@ -84,8 +84,8 @@ class Commands:
 
     def _knowledge(self) -> Any:
         knowledge = self._watch.knowledge.current
-        return {
-            "state": encode(self._watch.knowledge.state),
+        told = {
+            "state": self._watch.knowledge.state,
             "root": knowledge.root,
             "fingerprints": [
                 {
@@ -105,6 +105,7 @@ class Commands:
                 for each in knowledge.remediations
             ],
         }  # fmt: skip
+        return encode(told)
 
     def _explain(self, *, fingerprint: str, entity: str | None = None) -> list[Any]:
         """Return the newest window held against a fingerprint, for one entity or for all that it could be about."""
@@ -125,10 +126,10 @@ class Commands:
 
     def _features(self, *, entity: str | None = None) -> list[Any]:
         """Return the newest value of every feature of an entity (all when None), and what was expected."""
+        wanted = _entity(entity) if entity else None
         latest = self._watch.pipeline.latest
         if latest is None:
             return []
-        wanted = _entity(entity) if entity else None
         reference = latest.judgement.reference
         rows = []
         for feature, value in zip(latest.vector.layout.ids, latest.vector.values.tolist(), strict=True):

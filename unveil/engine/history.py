@@ -79,7 +79,7 @@ class History:
     def episode(self, *, id: str) -> Any:  # noqa: A002  # the protocol's word
         """Return one episode and the runs that it led to."""
         found = self.find_episode(id)
-        runs = [encode(run) for run in self._queries.runs() if run.plan.episode == found.id]
+        runs = [encode(run) for run in self._queries.runs(limit=MAX_ROWS, episode=found.id)]
         return {"episode": encode(found), "runs": runs}
 
     def runs(self, *, limit: int = 100, active_only: bool = False) -> list[Any]:

@@ -65,13 +65,16 @@ class Queries:
         rows = self._db.execute("SELECT episode FROM episodes WHERE id GLOB ? LIMIT 2", (_glob(prefix),)).fetchall()
         return decode(Episode, json.loads(rows[0][0])) if len(rows) == 1 else None
 
-    def runs(self, *, limit: int = 200, states: tuple[RunState, ...] = ()) -> tuple[Run, ...]:
-        """Return runs, newest first, all or those in some states."""
+    def runs(
+        self, *, limit: int = 200, states: tuple[RunState, ...] = (), episode: str | None = None
+    ) -> tuple[Run, ...]:
+        """Return runs, newest first: all, those in some states, those of an episode."""
         marks = ",".join("?" * len(states))
         rows = self._db.execute(
-            f"SELECT id, plan, saved, written FROM runs {f'WHERE state IN ({marks})' if states else ''} "  # noqa: S608  # marks only
+            "SELECT id, plan, saved, written FROM runs "  # noqa: S608  # marks only
+            f"WHERE {f'state IN ({marks})' if states else 'TRUE'} AND (? IS NULL OR episode = ?) "
             "ORDER BY created_s DESC, id LIMIT ?",
-            (*states, limit),
+            (*states, episode, episode, limit),
         ).fetchall()
         return tuple(self._run(*row) for row in rows)
 

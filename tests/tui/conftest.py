@@ -332,7 +332,7 @@ async def until(pilot: Pilot[None], condition: Callable[[], Any], *, seconds: fl
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the cockpit look more often than it may in earnest, so that tests need not wait."""
-    for name, seconds in (("pump.ROUND_S", 0.1), ("pump.CALM_S", 0.2), ("pump.RETRY_S", 0.2)):
+    for name, seconds in (("pump.ROUND_S", 0.1), ("pump.CALM_S", 0.5), ("pump.RETRY_S", 0.2)):
         monkeypatch.setattr(f"unveil_tui.{name}", seconds)
     monkeypatch.setattr("unveil_tui.screens.run.EVERY_S", 0.2)
     monkeypatch.setattr("unveil_tui.screens.confirm.ARM_S", 0.05)

@@ -102,6 +102,14 @@ class Survey:
     def _take(self, limit: int) -> int:
         last = (self._windows[-1].watch, self._windows[-1].index) if self._windows else (-1, -1)
         told = [decode(WindowSummary, each) for each in self._watcher.call("windows", limit=limit)]
+        while told and told[-1].watch == last[0] and (gap := told[-1].index - last[1] - 1) > 0:
+            # More arrived between the two questions: the newest ones left out the oldest that are missing.
+            edge = [told[-1].watch, told[-1].index]
+            more = self._watcher.call("windows", limit=min(gap, MAX_WINDOWS), before=edge)
+            older = [decode(WindowSummary, each) for each in more]
+            if not older or len(told) >= MAX_WINDOWS:
+                break
+            told += older
         fresh = [each for each in reversed(told) if (each.watch, each.index) > last]
         self._windows.extend(fresh)
         return len(fresh)

@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the cockpit until it is left."""
     if not 0 < arguments.speed <= 1000:
         raise UsageError(f"--speed is between 0 and 1000, not {arguments.speed:g}")
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):  # Textual draws on stderr
         raise UsageError("the cockpit needs a terminal", hint="`unveil status --watch` prints one line a window")
     if arguments.replay is None:
         client = Client(connect.state_dir(arguments).socket, timeout_s=ANSWER_S)

@@ -97,7 +97,7 @@ FINGERPRINT_COLUMNS = (
     Column(title="about", width=9, narrow=6),
     Column(title="subsystem", width=12, narrow=-1),
     Column(title="open", width=4, right=True),
-    Column(title="remediation"),
+    Column(title="remediation", narrow=-1),
 )
 
 

@@ -193,13 +193,12 @@ class EpisodeScreen(Screen[None]):
 def _head(episode: Episode, seen: Seen) -> list[str]:
     began = episode.started_s if episode.fired_s is None else episode.fired_s
     end = episode.cleared_s if episode.cleared_s is not None else max(seen.now_s, episode.last_s)
-    since = words.moment(episode.started_s, seen.now_s)
+    times = [f"since {words.moment(episode.started_s, seen.now_s)}"]
+    for name, at_s in (("fired", episode.fired_s), ("cleared", episode.cleared_s)):
+        times += [] if at_s is None else [f"{name} {words.moment(at_s, seen.now_s)}"]
     lines = [
         f"{plain(episode.fingerprint)} on {words.entity(episode.entity)}: {episode.state}",
-        (
-            f"{episode.id}  since {since}  fired {words.moment(episode.fired_s, seen.now_s)}  for {span(end - began)}  "
-            f"{words.count(episode.windows, 'matching window')}  cleared {words.moment(episode.cleared_s, seen.now_s)}"
-        ),
+        f"{episode.id}  {', '.join(times)}, for {span(end - began)}, {words.count(episode.windows, 'matching window')}",
     ]
     bound = {name: value for name, value in episode.last.bindings.items() if value != episode.entity.key}
     if bound:

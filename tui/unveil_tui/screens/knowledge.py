@@ -13,7 +13,7 @@ from unveil.errors import UnveilError
 from unveil.records.plain_text import plain
 from unveil_tui.bridge import bridge
 from unveil_tui.drawing import words
-from unveil_tui.drawing.rows import FINGERPRINT_COLUMNS, fingerprint_rows
+from unveil_tui.drawing.rows import FINGERPRINT_COLUMNS, fingerprint_rows, first_line
 from unveil_tui.keys import Key, bindings, say_why_not
 from unveil_tui.widgets.finder import Finder
 from unveil_tui.widgets.host_line import HostLine
@@ -150,7 +150,8 @@ class KnowledgeScreen(Screen[None]):
 
 def _description(fingerprint: dict[str, Any], remediations: list[dict[str, Any]]) -> str:
     lines = [plain(fingerprint["title"], 300), ""]
-    lines += [plain(line, 400) for line in str(fingerprint["description"]).strip().splitlines()]
+    paragraphs = str(fingerprint["description"]).strip().split("\n\n")
+    lines += [first_line(paragraph, 4000) for paragraph in paragraphs]
     lines += ["", f"condition: {plain(fingerprint['condition'], 600)}"]
     lines += [f"may be wrong when: {plain(each, 400)}" for each in fingerprint.get("falsepositives", [])]
     for each in remediations:

@@ -56,7 +56,8 @@ class HostLine(Widget):
             for name, noun in (("cpus", "CPU"), ("nodes", "node"), ("gpus", "GPU"))
         ]
         if seen.host:
-            host.append(f"  {', '.join(parts)}  profile {plain(status['profile'])}  up {span(status['uptime_s'])}")
+            profile = "" if "replay" in status else f"  profile {plain(status['profile'])}"
+            host.append(f"  {', '.join(parts)}{profile}  up {span(status['uptime_s'])}")
         late = f"late {ticks['missed']} of {ticks['taken']}, p99 {ticks['late_p99_ms']:.1f} ms"
         watcher = Text(no_wrap=True)
         stale = knowledge["stale_since_s"] is not None

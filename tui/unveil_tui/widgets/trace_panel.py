@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
@@ -63,10 +64,7 @@ class TracePanel(Widget):
     ) -> Text:
         line = Text(f"{subsystem:{NAME}}", no_wrap=True)
         drawn = trace([_strangeness(each, subsystem) for each in shown], top)
-        for at, (char, window) in enumerate(zip(drawn, shown, strict=True)):
-            mark = words.mark(window)
-            style = self._style(words.MARK_TONES[mark] if mark in "M!m" else "good")
-            line.append(char, style + self._style("here") if at == column else style)
+        self._append(line, drawn, [_tone(each) for each in shown], column)
         line.append(" " * (room - len(drawn) + 1))
         share = None
         if self._here is not None and self._here.attribution.features:
@@ -77,24 +75,35 @@ class TracePanel(Widget):
 
     def _verdicts(self, shown: list[WindowSummary], column: int | None) -> Text:
         line = Text(f"{'verdict':{NAME}}", no_wrap=True)
-        for at, window in enumerate(shown):
-            mark = words.mark(window)
-            style = self._style(words.MARK_TONES[mark])
-            line.append(mark, style + self._style("here") if at == column else style)
+        marks = "".join(words.mark(each) for each in shown)
+        self._append(line, marks, [words.MARK_TONES[mark] for mark in marks], column)
         return line
+
+    def _append(self, line: Text, drawn: str, tones: list[str], column: int | None) -> None:
+        """Append one character a window, in runs of one style: a terminal far away gets few bytes."""
+        for (tone, here), run in groupby(enumerate(tones), key=lambda each: (each[1], each[0] == column)):
+            places = [at for at, _ in run]
+            style = self._style(tone)
+            line.append(drawn[places[0] : places[-1] + 1], style + self._style("here") if here else style)
 
     def _axis(self, shown: list[WindowSummary], column: int | None, room: int) -> Text:
         if not shown:
             return Text("no window yet: the first comes three seconds after the watcher's start", self._style("dim"))
-        cells = list(f"{words.clock(shown[0].wall_s):{room}}")
-        last = words.clock(shown[-1].wall_s)
-        if len(shown) >= 18:
-            cells[len(shown) - 8 : len(shown)] = last
-        if column is not None and column < len(shown) - 1:
+        first, last = words.clock(shown[0].wall_s), words.clock(shown[-1].wall_s)
+        cells = list(first.ljust(room))
+        stepped = column is not None and column < len(shown) - 1
+        if len(shown) >= 2 * len(first) + 2 and not (stepped and column is not None and column >= len(shown) - 9):
+            cells[len(shown) - len(last) : len(shown)] = last
+        if stepped and column is not None:
             cells[column] = "▲"
         here = self._here
         note = "" if here is None else f" shares of {here.index}"
         return Text(f"{'':{NAME}}{''.join(cells[:room])}{note}", self._style("dim"), no_wrap=True)
+
+
+def _tone(window: WindowSummary) -> str:
+    mark = words.mark(window)
+    return words.MARK_TONES[mark] if mark in "M!m" else "good"
 
 
 def _strangeness(window: WindowSummary, subsystem: Subsystem) -> float | None:

@@ -268,7 +268,8 @@ class RunDriver:
             person=actor != WATCHER,
             now_s=self._clock(),
             run_id=None if run is None else run.id,
-            approved_s=None if approval is None else approval.at_s,
+            # A person's approval lifts the bounds of automation; the watcher's own does not.
+            approved_s=None if approval is None or approval.actor == WATCHER else approval.at_s,
         )
 
     # Steps

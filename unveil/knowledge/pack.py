@@ -20,7 +20,7 @@ MAX_FILE_BYTES = 1_000_000
 MAX_FILES = 20_000
 MAX_DEPTH = 8
 
-_READ_FOLDERS = (FINGERPRINTS, PLAYBOOKS, INVENTORY)
+READ_FOLDERS = (FINGERPRINTS, PLAYBOOKS, INVENTORY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def read_pack(root: Path) -> Pack:
     """
     real = Path(os.path.realpath(root))
     reading = _Reading(root, real)
-    for name in _READ_FOLDERS:
+    for name in READ_FOLDERS:
         if (real / name).is_dir():
             reading.folder(name, depth=0)
         elif name != INVENTORY:

@@ -35,7 +35,7 @@ from watchdog.observers import Observer
 
 from unveil.knowledge.knowledge_base import KnowledgeBase, Loaded, state_of
 from unveil.knowledge.load_child import LoadChild, LoadFailedError
-from unveil.knowledge.pack import read_pack
+from unveil.knowledge.pack import READ_FOLDERS, read_pack
 from unveil.records.problem import Gravity, Problem
 
 if TYPE_CHECKING:
@@ -269,7 +269,11 @@ class Reloader:
             flag = _Flag(self._replaced, self._changed, name=name)
             self._schedule(observer, flag, folder, recursive=False)
         if identity is not None:
-            self._schedule(observer, _Flag(self._changed), real, recursive=True)
+            # Only what is read is followed: the root may be a checkout with more in it than a knowledge base.
+            self._schedule(observer, _Flag(self._replaced, self._changed), real, recursive=False)
+            for name in READ_FOLDERS:
+                if (real / name).is_dir():
+                    self._schedule(observer, _Flag(self._changed), real / name, recursive=True)
         self._watched = identity
 
     def _schedule(self, observer: BaseObserver, flag: _Flag, folder: Path, *, recursive: bool) -> None:

@@ -128,3 +128,78 @@ def test_nobody_there_is_said_with_the_cure(tmp_path: Path) -> None:
     with pytest.raises(WatcherAbsentError) as caught:
         Client(tmp_path / "absent").call("status")
     assert "unveil watch" in (caught.value.hint or "")
+
+
+def test_many_questions_at_once_are_answered_in_order_one_at_a_time_and_others_get_their_turn(path: Path) -> None:
+    lines = [b'{"id": %d, "method": "large", "params": {"size": 400000}}\n' % number for number in range(40)]
+    with socket.socket(socket.AF_UNIX) as greedy:
+        greedy.connect(str(path))
+        greedy.sendall(b"".join(lines))
+        client = Client(path)
+        began = time.monotonic()
+        assert client.call("status")["method"] == "status"
+        assert time.monotonic() - began < 2
+        client.close()
+        with greedy.makefile("rb") as answers:
+            assert [json.loads(answers.readline())["id"] for _ in lines] == list(range(40))
+
+
+def test_an_answer_that_is_too_large_is_refused_not_hung_up_on(path: Path) -> None:
+    client = Client(path)
+    with pytest.raises(RefusedError, match="too large"):
+        client.call("large", size=17_000_000)
+    assert client.call("status")["method"] == "status"
+    client.close()
+
+
+def test_a_peer_that_takes_nothing_for_long_is_dropped(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unveil.engine.control.DEAF_S", 0.2)
+    with socket.socket(socket.AF_UNIX) as deaf:
+        deaf.connect(str(path))
+        deaf.sendall(b'{"id": 1, "method": "large", "params": {"size": 9000000}}\n')
+        time.sleep(0.8)
+        taken = 0
+        while data := deaf.recv(1 << 20):
+            taken += len(data)
+        assert taken < 9_000_000
+
+
+EXHAUSTED = """
+import json, os, resource, socket, sys, time
+from pathlib import Path
+from unveil.engine.control import ControlServer
+
+low, high = int(sys.argv[2]), int(sys.argv[3])
+resource.setrlimit(resource.RLIMIT_NOFILE, (high, max(high, resource.getrlimit(resource.RLIMIT_NOFILE)[1])))
+server = ControlServer(Path(sys.argv[1]), lambda method, params, actor: method)
+peer = socket.socket(socket.AF_UNIX)
+taken = []
+try:
+    while len(taken) < low:
+        taken.append(os.open("/dev/null", os.O_RDONLY))
+except OSError:
+    pass
+peer.connect(sys.argv[1])
+peer.sendall(b'{"id": 1, "method": "ping"}\\n')
+spent = time.process_time()
+server.serve_until(time.monotonic_ns() + 500_000_000)
+spent = time.process_time() - spent
+peer.setblocking(False)
+try:
+    said = json.loads(peer.recv(1000))["result"]
+except BlockingIOError:
+    said = None
+print(json.dumps([said, spent < 0.2]))
+"""
+
+
+@pytest.mark.parametrize(("taken", "limit", "expected"), [(10_000, 64, [None, True]), (1100, 2048, ["ping", True])])
+def test_a_process_full_of_descriptors_serves_as_far_as_it_can_and_never_spins(
+    tmp_path: Path, taken: int, limit: int, expected: list[object]
+) -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", EXHAUSTED, str(tmp_path / "s"), str(taken), str(limit)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert said.returncode == 0, said.stderr
+    assert json.loads(said.stdout) == expected

@@ -59,9 +59,16 @@ def read_answer(line: bytes) -> Any:
     """Return the result of an answer.
 
     Raises:
-        UnveilError: the very error that the watcher raised.
+        UnveilError: the very error that the watcher raised; or the line is no answer.
     """
-    value = json.loads(line)
-    if error := value.get("error"):
-        raise _KINDS.get(error["kind"], UnveilError)(error["what"], hint=error.get("hint"))
-    return value["result"]
+    try:
+        value = json.loads(line)
+        error = value.get("error")
+        if error is None:
+            return value["result"]
+        kind, what, hint = error["kind"], error["what"], error.get("hint")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
+        raise UnveilError(
+            f"not an answer of a watcher: {line[:80]!a}", hint="is it another program's socket?"
+        ) from wrong
+    raise _KINDS.get(kind, UnveilError)(what, hint=hint)

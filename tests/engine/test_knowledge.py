@@ -1,0 +1,84 @@
+"""The knowledge base in use: last known good, stale with the reason, and how far automation may go."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from unveil.engine.knowledge import KnowledgeInUse
+from unveil.errors import UnreadableError
+from unveil.records.remediation import Mode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from unveil.records.knowledge import KnowledgeState
+
+
+def poll(knowledge: KnowledgeInUse, *, seconds: float = 20.0) -> tuple[KnowledgeState, bool]:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        state, replaced = knowledge.poll(time.time())
+        if state is not None:
+            return state, replaced
+        time.sleep(0.02)
+    pytest.fail("nothing was seen")
+
+
+def test_an_edit_is_in_use_when_it_is_good_and_only_said_when_it_is_not(kb: Path) -> None:
+    file = kb / "fingerprints/memory/some_dirt.yml"
+    good = file.read_text()
+    with closing(KnowledgeInUse(str(kb), now_s=1.0)) as knowledge:
+        assert knowledge.poll(2.0) == (None, False)
+        first = knowledge.current
+        assert (first.generation, len(first.fingerprints)) == (1, 1)
+        file.write_text("kind: [")
+        state, replaced = poll(knowledge)
+        assert not replaced
+        assert state.stale_since_s is not None
+        assert "some_dirt.yml" in state.problems[0]
+        assert knowledge.current is first
+        assert knowledge.state is state
+        file.write_text(good.replace("level: low", "level: high"))
+        knowledge.rescan()
+        state, replaced = poll(knowledge)
+        assert replaced
+        assert (state.generation, state.stale_since_s) == (2, None)
+        assert knowledge.current.fingerprints[0].level == "high"
+
+
+def test_a_folder_that_cannot_be_used_from_the_start_is_stale_and_empty_until_it_can(kb: Path) -> None:
+    file = kb / "fingerprints/memory/some_dirt.yml"
+    good = file.read_text()
+    file.write_text("kind: [")
+    with closing(KnowledgeInUse(str(kb), now_s=1.0)) as knowledge:
+        assert knowledge.current.fingerprints == ()
+        assert knowledge.state.stale_since_s == 1.0
+        assert knowledge.state.problems
+        file.write_text(good)
+        _, replaced = poll(knowledge)
+        assert replaced
+        assert len(knowledge.current.fingerprints) == 1
+
+
+def test_no_folder_at_all_is_an_error_of_whoever_named_it(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match="not a folder"):
+        KnowledgeInUse(str(tmp_path / "absent"), now_s=1.0)
+
+
+def test_the_profile_of_the_watcher_or_of_the_site_only_ever_lowers_what_a_remediation_allows(kb: Path) -> None:
+    (kb / "inventory/profiles.yml").write_text(
+        "apiVersion: unveil/v1\nkind: Profiles\ndefault: observe\nprofiles:\n"
+        "  - {name: lab, mode: auto, hosts: ['lab-*']}\n"
+    )
+    with closing(KnowledgeInUse(str(kb), now_s=1.0)) as knowledge:
+        (remediation,) = knowledge.current.remediations
+        modes = {
+            profile: knowledge.mode(remediation, profile=profile, host="h") for profile in ("observe", "manual", "auto")
+        }
+        assert modes == {"observe": Mode.OBSERVE, "manual": Mode.MANUAL, "auto": Mode.APPROVE}
+        assert knowledge.mode(remediation, profile="site", host="elsewhere") is Mode.OBSERVE
+        assert knowledge.mode(remediation, profile="site", host="lab-1") is Mode.APPROVE

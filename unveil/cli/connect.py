@@ -23,7 +23,8 @@ def add_state_dir(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=None,
         metavar="DIR",
-        help="where journal and socket live (default: $UNVEIL_STATE_DIR, else /var/lib/unveil)",
+        help="where journal and socket live (default: $UNVEIL_STATE_DIR, else /var/lib/unveil for root, "
+        "~/.local/state/unveil for others)",
     )
 
 

@@ -146,30 +146,33 @@ def _approve(arguments: argparse.Namespace) -> int:
 
 def _apply(arguments: argparse.Namespace) -> int:
     client = connect.watcher(arguments)
-    told = client.call("run", id=arguments.run)["run"]
+    before = client.call("run", id=arguments.run)
+    told = before["run"]
     if not arguments.json:
         draw_plan(told)
     _confirm(arguments, f"change this host's settings as shown ({told['id']})?")
     client.call("apply", id=told["id"], hash=told["plan"]["hash"])
-    return _follow(client, told["id"], arguments)
+    return _follow(client, before, arguments)
 
 
 def _rollback(arguments: argparse.Namespace) -> int:
     client = connect.watcher(arguments)
-    told = client.call("run", id=arguments.run)["run"]
+    before = client.call("run", id=arguments.run)
+    told = before["run"]
     _confirm(arguments, f"put back the {len(told['written'])} settings that {told['id']} changed?")
     client.call("rollback", id=told["id"])
-    code = _follow(client, told["id"], arguments)
+    code = _follow(client, before, arguments)
     state = client.call("run", id=told["id"])["run"]["steps"][-1]["state"]
     return 0 if state == "rolled_back" else code  # that is what was asked for
 
 
 def _cancel(arguments: argparse.Namespace) -> int:
     client = connect.watcher(arguments)
-    told = client.call("run", id=arguments.run)["run"]
+    before = client.call("run", id=arguments.run)
+    told = before["run"]
     _confirm(arguments, f"stop {told['id']} and put back what it changed?")
     client.call("cancel", id=told["id"])
-    _follow(client, told["id"], arguments)
+    _follow(client, before, arguments)
     return 0
 
 
@@ -187,11 +190,16 @@ def _confirm(arguments: argparse.Namespace, question: str) -> None:
         raise UsageError("not confirmed; nothing was changed")
 
 
-def _follow(client: Client, identity: str, arguments: argparse.Namespace) -> int:
-    """Print steps and playbook events as they come until the run has ended; return its outcome's exit code."""
-    seen_steps = seen_events = 0
+def _follow(client: Client, before: dict[str, Any], arguments: argparse.Namespace) -> int:
+    """Print steps and playbook events that are newer than *before*, as they come, until the run has ended.
+
+    Returns:
+        The exit code of the run's outcome.
+    """
+    seen_steps = len(before["run"]["steps"])
+    seen_events = before["events"][-1]["number"] if before["events"] else 0
     while True:
-        told = client.call("run", id=identity, after_event=seen_events)
+        told = client.call("run", id=before["run"]["id"], after_event=seen_events)
         steps = told["run"]["steps"]
         if not arguments.json:
             for event in told["events"]:

@@ -9,7 +9,7 @@ demo: $(VENV)/.installed
 	@$(BIN)/unveil demo
 
 test: $(VENV)/.installed-dev
-	@$(BIN)/pytest -m "not slow" -q
+	@$(BIN)/pytest -m "not slow" -q -n auto --dist loadgroup
 
 check:
 	@.ci/run

@@ -82,3 +82,10 @@ def nvml(nvml_library: Path, tmp_path: Path) -> Nvml:
     library = Path(shutil.copy(nvml_library, tmp_path))  # of its own: the state lies beside it
     state = NvmlState(library.with_name(f"{library.name}.state"))
     return Nvml(library=library, state=state, env=dict(os.environ, UNVEIL_NVML_LIBRARY=str(library)))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests that change this kernel's settings on one worker, one after the other."""
+    for item in items:
+        if item.get_closest_marker("root") is not None:
+            item.add_marker(pytest.mark.xdist_group("kernel"))

@@ -325,6 +325,7 @@ def test_a_host_without_the_library_is_normal_and_costs_one_probe(watch_of) -> N
 
 def test_the_library_is_found_by_the_linkers_own_path_too(nvml, watch_of) -> None:
     environ = {name: value for name, value in nvml.env.items() if name != "UNVEIL_NVML_LIBRARY"}
+    environ["UNVEIL_NVML_STATE"] = str(nvml.state.path)
     watch = watch_of(environ=environ | {"LD_LIBRARY_PATH": str(nvml.library.parent)})
     watch.until(lambda: len(watch.blocks) >= 1)
 

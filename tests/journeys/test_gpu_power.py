@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-pytestmark = [pytest.mark.gcc, pytest.mark.ansible, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.gcc, pytest.mark.ansible, pytest.mark.timeout(240)]
 
 
 def busy_board(nvml: Any, *, limit_w: int) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.root,
     pytest.mark.ansible,
     pytest.mark.timeout(240),

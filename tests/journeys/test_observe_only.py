@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
+@pytest.mark.slow
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes a cgroup: needs root")
 def test_the_default_profile_plans_when_asked_and_applies_nothing(

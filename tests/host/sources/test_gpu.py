@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def source(nvml, monkeypatch: pytest.MonkeyPatch) -> Iterator[GpuSource]:
+    monkeypatch.setenv("UNVEIL_NVML_STATE", str(nvml.state.path))  # one library a process, one state a test
     opened = GpuSource(open_nvml(nvml.env))
     opened.discover()
     yield opened

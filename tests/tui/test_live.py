@@ -65,6 +65,7 @@ async def test_space_pauses_and_follows_again(watcher: Any, stage: Any) -> None:
         await stage.until(pilot, lambda: windows_of(app).cursor_key == "1:63")
 
 
+@pytest.mark.slow
 async def test_brackets_step_and_stepping_pauses(watcher: Any, stage: Any) -> None:
     async with stage.cockpit(watcher) as (app, pilot):
         await pilot.press("left_square_bracket", "left_square_bracket", "right_square_bracket")
@@ -88,6 +89,7 @@ async def test_stepping_back_beyond_what_is_kept_asks_the_journal(watcher: Any, 
         assert len(windows_of(app).keys) == 500
 
 
+@pytest.mark.slow
 async def test_vi_keys_move_the_cursor(watcher: Any, stage: Any) -> None:
     async with stage.cockpit(watcher) as (app, pilot):
         await pilot.press("k", "k", "j")
@@ -98,6 +100,7 @@ async def test_vi_keys_move_the_cursor(watcher: Any, stage: Any) -> None:
         assert windows_of(app).cursor_key == "1:59"
 
 
+@pytest.mark.slow
 async def test_enter_opens_the_window_and_escape_comes_back(watcher: Any, stage: Any) -> None:
     async with stage.cockpit(watcher) as (app, pilot):
         await pilot.press("enter")
@@ -118,6 +121,7 @@ async def test_enter_opens_the_window_and_escape_comes_back(watcher: Any, stage:
         assert isinstance(app.screen, LiveScreen)
 
 
+@pytest.mark.slow
 async def test_the_filter_narrows_and_escape_clears_it_and_keeps_the_selection(watcher: Any, stage: Any) -> None:
     async with stage.cockpit(watcher) as (app, pilot):
         await pilot.press("space", "slash", *"anomalous")
@@ -205,6 +209,7 @@ async def test_it_outlives_its_watcher(watcher: Any, stage: Any) -> None:
         await stage.until(pilot, lambda: "2:6" in windows_of(app).keys)
 
 
+@pytest.mark.slow
 async def test_it_opens_without_a_watcher_and_without_a_window(watcher: Any, stage: Any) -> None:
     watcher.absent, watcher.windows, watcher.episodes = True, [], []
     async with stage.cockpit(watcher) as (app, pilot):
@@ -233,6 +238,7 @@ async def test_it_is_usable_at(watcher: Any, stage: Any, size: tuple[int, int]) 
         assert all(len(line) <= size[0] for line in text.splitlines())
 
 
+@pytest.mark.slow
 async def test_a_terminal_that_shrinks_to_nothing_says_so_and_comes_back(watcher: Any, stage: Any) -> None:
     async with stage.cockpit(watcher) as (app, pilot):
         await pilot.resize_terminal(20, 5)
@@ -248,6 +254,7 @@ async def test_a_terminal_that_shrinks_to_nothing_says_so_and_comes_back(watcher
         assert "terminal 20x5" not in stage.screen_text(app)
 
 
+@pytest.mark.slow
 async def test_help_lists_the_keys_of_its_screen(watcher: Any, stage: Any) -> None:
     async with stage.cockpit(watcher) as (app, pilot):
         await pilot.press("question_mark")
@@ -271,6 +278,7 @@ async def test_the_footer_lists_only_keys_that_do_something(watcher: Any, stage:
         assert "r fix" in stage.screen_text(app).splitlines()[-1]
 
 
+@pytest.mark.slow
 async def test_the_palette_jumps_to_an_episode(watcher: Any, stage: Any) -> None:
     async with stage.cockpit(watcher) as (app, pilot):
         await pilot.press("colon")
@@ -281,6 +289,7 @@ async def test_the_palette_jumps_to_an_episode(watcher: Any, stage: Any) -> None
         await stage.until(pilot, lambda: isinstance(app.screen, EpisodeScreen))
 
 
+@pytest.mark.slow
 async def test_first_screens_are_a_key_apart(watcher: Any, stage: Any) -> None:
     async with stage.cockpit(watcher) as (app, pilot):
         for key, words in (("2", "no run yet"), ("3", "Huge pages are gone"), ("1", "1 open episode")):
@@ -300,6 +309,7 @@ async def test_a_cleared_episode_is_listed_as_cleared(watcher: Any, stage: Any) 
         assert "1 open episode, 1 cleared" in stage.screen_text(app)
 
 
+@pytest.mark.slow
 async def test_an_answer_out_of_shape_is_said_and_survived(watcher: Any, stage: Any) -> None:
     async with stage.cockpit(watcher) as (app, pilot):
         good = watcher.do_status
@@ -309,6 +319,7 @@ async def test_an_answer_out_of_shape_is_said_and_survived(watcher: Any, stage: 
         await stage.until(pilot, lambda: "cannot be read" not in stage.screen_text(app))
 
 
+@pytest.mark.slow
 async def test_a_click_moves_and_a_second_one_opens(watcher: Any, stage: Any) -> None:
     async with stage.cockpit(watcher) as (app, pilot):
         table: Any = windows_of(app)
@@ -318,3 +329,16 @@ async def test_a_click_moves_and_a_second_one_opens(watcher: Any, stage: Any) ->
         assert table.cursor_key == "1:58"
         await pilot.click("#windows", offset=(5, table.region_of("1:58").y))
         await stage.until(pilot, lambda: isinstance(app.screen, WindowScreen))
+
+
+async def test_it_says_the_same_in_a_light_theme_and_in_one_colour(
+    watcher: Any, stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with stage.cockpit(watcher) as (app, pilot):
+        assert app.no_color
+        dark = stage.screen_text(app)
+        app.theme = "textual-light"
+        await stage.settle(pilot)
+        assert stage.screen_text(app) == dark
+        assert "MMMMMMMMMM" in dark

@@ -39,7 +39,7 @@ def test_this_machine_is_observed() -> None:
 
 def test_facts_are_the_same_object_until_something_changed(scratch: Path) -> None:
     with closing(Observation(scratch, gpu=False)) as observation:
-        first = observation.facts
+        first = observation.refresh_facts(0)
         assert first.value("memory.thp_enabled") == "madvise"
         assert first.value("memory.dirty_ratio") == 20
         assert not observation.facts_due(FACTS_EVERY_NS - 1)

@@ -60,6 +60,7 @@ class ControlServer:
         try:
             self._listener.bind(str(path))
         except OSError as error:
+            self._listener.close()
             raise BadInputError(
                 f"cannot serve the control socket {path}: {error}", hint="a socket's path has at most 107 bytes"
             ) from error
@@ -180,7 +181,7 @@ class ControlServer:
 
 def _ready(readers: list[int], writers: list[int], timeout_s: float) -> tuple[list[int], list[int]]:
     """Return the descriptors that can be read, and those that can be written, waiting at most so long."""
-    if max(*readers, *writers, 0) < MOST_DESCRIPTORS:
+    if max([0, *readers, *writers]) < MOST_DESCRIPTORS:
         readable, writable, _ = select.select(readers, writers, [], timeout_s)
         return readable, writable
     poll = select.poll()

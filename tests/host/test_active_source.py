@@ -8,7 +8,7 @@ from unveil.errors import SourceAbsentError
 from unveil.host.active_source import ActiveSource
 from unveil.host.cgroups import CgroupTrees
 from unveil.host.parsers.keyed import Part, parse_keyed
-from unveil.host.source import FAST, MEDIUM, SLOW, SLOWEST, Feed, Source, SourceState, Surroundings
+from unveil.host.source import FAST, MEDIUM, PACES, SLOW, SLOWER, SLOWEST, Feed, Source, SourceState, Surroundings
 
 PARSE = partial(parse_keyed, parts={b"a": Part("memory.a")})
 MS = 1_000_000
@@ -69,6 +69,17 @@ def test_no_more_files_are_opened_than_there_is_room(procfs, active) -> None:
     assert "1 of 3 files left out" in source.health().reason
 
 
+def test_files_that_are_not_kept_open_need_no_room(procfs) -> None:
+    feeds = tuple(Feed(path=name, parser=PARSE, kept=name == "a") for name in "abc")
+    surroundings = Surroundings(root=procfs.root, cgroups=CgroupTrees(procfs.root))
+    source = ActiveSource(Source(name="test", pace=SLOWEST, metrics=(), feeds=lambda _: feeds), surroundings)
+    source.look(room=0)
+    assert ([file.feed.path for file in source.files], source.kept) == (["b", "c"], 0)
+    assert "1 of 3 files left out" in source.health().reason
+    source.look(room=1)
+    assert ([file.feed.path for file in source.files], source.kept) == (["a", "b", "c"], 1)
+
+
 def test_files_that_stay_are_kept_open_when_others_come_and_go(procfs, active) -> None:
     paths = ["x", "y"]
     for name in "xyz":
@@ -88,7 +99,7 @@ def test_files_that_stay_are_kept_open_when_others_come_and_go(procfs, active) -
 def test_a_source_over_budget_moves_down_pace_by_pace_and_says_so(procfs, active) -> None:
     procfs.write("x", "a 1\n")
     source = active("x")
-    for pace in (MEDIUM, SLOW, SLOWEST):
+    for pace in (MEDIUM, SLOW, SLOWER, SLOWEST):
         for _ in range(9):
             source.spent_ns = 6 * MS
             source.settle()
@@ -102,7 +113,7 @@ def test_a_source_over_budget_moves_down_pace_by_pace_and_says_so(procfs, active
 def test_a_source_that_is_far_too_dear_even_then_is_not_read_any_more(procfs, active) -> None:
     procfs.write("x", "a 1\n")
     source = active("x")
-    for _ in range(4):
+    for _ in PACES:
         for _ in range(9):
             source.spent_ns = 100 * MS
             source.settle()

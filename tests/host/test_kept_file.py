@@ -99,3 +99,29 @@ def test_a_text_is_learned_and_an_unknown_one_has_a_problem(procfs) -> None:
     assert file.learn(b"a 1\n").readings
     assert not file.learn(b"b 1\n").readings
     assert file.shape.problem
+
+
+def test_a_file_that_is_not_kept_is_opened_for_each_reading(procfs) -> None:
+    procfs.write("f", "a 1\n")
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208  # one number
+    file = KeptFile(procfs.root, Feed(path="f", parser=parse, kept=False))
+    assert (file.read(), file.is_open) == (b"a 1\n", True)
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208  # one number
+    procfs.remove("f")
+    procfs.write("f", "a 2\n")
+    assert file.read() == b"a 2\n", "another file by now"
+    procfs.remove("f")
+    assert (file.read(), file.is_open, file.retried, file.error) == (None, False, True, errno.ENOENT)
+    procfs.write("f", "a 3\n")
+    assert file.read() is None, "not before it was opened again"
+    file.open()
+    assert file.read() == b"a 3\n"
+
+
+def test_files_take_turns_and_one_that_is_gone_does_not_end_it(procfs) -> None:
+    for number in range(3):
+        procfs.write(f"f{number}", f"a {number}\n")
+    file = KeptFile(procfs.root, Feed(path="f0", parser=parse, kept=False, turns=("f0", "f1", "f2")))
+    assert [file.read() for _ in range(4)] == [b"a 0\n", b"a 1\n", b"a 2\n", b"a 0\n"]
+    procfs.remove("f2")
+    assert [file.read() for _ in range(3)] == [b"a 1\n", None, b"a 0\n"]

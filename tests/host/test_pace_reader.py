@@ -8,7 +8,7 @@ from unveil.host.active_source import ActiveSource
 from unveil.host.cgroups import CgroupTrees
 from unveil.host.pace_reader import PaceReader
 from unveil.host.parsers.keyed import Part, parse_keyed
-from unveil.host.source import FAST, MEDIUM, SLOW, SLOWEST, Feed, Source, Surroundings
+from unveil.host.source import FAST, MEDIUM, SLOW, SLOWER, SLOWEST, Feed, Source, Surroundings
 from unveil.records.metric import Channel
 
 TICK = 100_000_000
@@ -70,11 +70,12 @@ def test_few_bytes_are_not_worth_many_ticks(reader) -> None:
 def test_no_tick_carries_two_of_the_slower_paces_at_once(reader) -> None:
     medium = set(ticks_that_read(*reader(MEDIUM, 10, "abcdefgh"), range(100)))
     slow = set(ticks_that_read(*reader(SLOW, 20, "abcdefghijklmnop"), range(100)))
-    slowest = set(ticks_that_read(*reader(SLOWEST, 50, "abcd"), range(100)))
-    assert not medium & slow
-    assert not slow & slowest
-    assert not medium & slowest
-    assert not any(tick % 10 == 0 for tick in medium | slow | slowest)
+    slower = set(ticks_that_read(*reader(SLOWER, 50, "abcd"), range(100)))
+    slowest = set(ticks_that_read(*reader(SLOWEST, 100, "abcdef"), range(100)))
+    assert len(slowest) == 4
+    paces = (medium, slow, slower, slowest)
+    assert sum(map(len, paces)) == len(set().union(*paces))
+    assert not any(tick % 10 == 0 for tick in set().union(*paces))
 
 
 def test_missed_ticks_are_caught_up_once_and_never_twice_in_one_tick(reader) -> None:

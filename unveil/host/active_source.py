@@ -47,15 +47,19 @@ class ActiveSource:
         """Look for files that came or went; open and learn new ones. True when there are other files than before.
 
         Args:
-            room: files that may be open.
+            room: files that may stay open.
         """
         if self._stopped:
             return False
         feeds = self._feeds()
         known = {(file.feed.path, file.feed.identity): file for file in self.files}
-        wanted = {(feed.path, feed.identity): feed for feed in feeds[:room]}
-        if len(feeds) > room:
-            self._failed = f"{len(feeds) - room} of {len(feeds)} files left out: too many are open"
+        wanted: dict[tuple[str, str], Feed] = {}
+        for feed in feeds:
+            room -= feed.kept
+            if room >= 0 or not feed.kept:
+                wanted[feed.path, feed.identity] = feed
+        if room < 0:
+            self._failed = f"{-room} of {len(feeds)} files left out: too many are open"
         if known.keys() == wanted.keys():
             return False
         for key, file in known.items():
@@ -63,6 +67,11 @@ class ActiveSource:
                 file.close()
         self.files = [known.get(key) or self._opened(feed) for key, feed in wanted.items()]
         return True
+
+    @property
+    def kept(self) -> int:
+        """Return how many of its files stay open, or would."""
+        return sum(file.feed.kept for file in self.files)
 
     def reopen(self) -> None:
         """Open again what had to be closed."""

@@ -1,6 +1,6 @@
-"""KeptFile: a kernel file that stays open and is read again and again.
+"""KeptFile: a kernel file that is read again and again, mostly one that stays open.
 
-Nothing is spent on looking it up, opening and closing it for each reading. A file that cannot be read is closed, with
+Nothing is then spent on looking it up, opening and closing it for each reading. A file that cannot be read is closed, with
 the reason, and opened again later; one that the kernel or the driver does not support is left alone for good.
 """
 
@@ -23,6 +23,7 @@ UNSUPPORTED = frozenset({errno.EINVAL, errno.EOPNOTSUPP, errno.ENODATA, errno.EI
 
 _LEAST = 4096
 _MOST = 1 << 26  # more is no kernel table
+_MOST_WHOLE = 1 << 16
 
 _pread = os.pread
 
@@ -36,7 +37,19 @@ class KeptFile:
         reason: the same in words.
     """
 
-    __slots__ = ("_cut", "_descriptor", "_pieces", "_root", "_size", "error", "feed", "reason", "shape")
+    __slots__ = (
+        "_brief",
+        "_cut",
+        "_descriptor",
+        "_pieces",
+        "_root",
+        "_size",
+        "_turn",
+        "error",
+        "feed",
+        "reason",
+        "shape",
+    )
 
     def __init__(self, root: HostRoot, feed: Feed) -> None:
         self.feed = feed
@@ -45,6 +58,8 @@ class KeptFile:
         self.reason = ""
         self._root = root
         self._descriptor = -1
+        self._brief = not feed.kept
+        self._turn = 0
         self._size = _LEAST
         self._cut = feed.cut
         self._pieces = not feed.whole
@@ -53,7 +68,7 @@ class KeptFile:
     @property
     def is_open(self) -> bool:
         """Tell whether it can be read."""
-        return self._descriptor >= 0
+        return self._descriptor >= 0 or (self._brief and not self.error)
 
     @property
     def retried(self) -> bool:
@@ -63,13 +78,17 @@ class KeptFile:
     def open(self) -> None:
         """Open it, or keep the reason why not."""
         try:
-            self._descriptor = self._root.open(self.feed.path)
+            descriptor = self._root.open(self.feed.path)
         except OSError as error:
             self._give_up(error)
         except ValueError:  # a NUL in a name
             self._give_up(OSError(errno.EINVAL, ""))
         else:
             self.error, self.reason = 0, ""
+            if self._brief:
+                os.close(descriptor)
+            else:
+                self._descriptor = descriptor
 
     def close(self) -> None:
         """Close it. It may be opened again."""
@@ -79,6 +98,8 @@ class KeptFile:
 
     def read(self) -> bytes | None:
         """Return its text now, None where it cannot be read."""
+        if self._brief:
+            return self._read_briefly()
         if self._descriptor < 0:
             return None
         try:
@@ -87,6 +108,20 @@ class KeptFile:
                 text = self._rest(text)
         except OSError as error:
             self._give_up(error)
+            return None
+        return text if self._cut is None else self._cut(text)
+
+    def _read_briefly(self) -> bytes | None:
+        if self.error:
+            return None
+        turns = self.feed.turns or (self.feed.path,)
+        path = turns[self._turn % len(turns)]
+        self._turn += 1
+        try:
+            text = self._root.read(path) if self._pieces else self._root.head(path, _MOST_WHOLE)
+        except OSError as error:
+            if len(turns) == 1:  # of several, one (an offline CPU) must not take the others away
+                self._give_up(error)
             return None
         return text if self._cut is None else self._cut(text)
 

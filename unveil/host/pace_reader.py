@@ -11,7 +11,7 @@ from time import thread_time_ns
 from typing import TYPE_CHECKING
 
 from unveil.host.decoder import Decoder, Row
-from unveil.host.source import FAST, MEDIUM, SLOW
+from unveil.host.source import FAST, MEDIUM, SLOW, SLOWER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from unveil.records.sample import SampleBlock
 
 _SLOT_BYTES = 4096  # text that is worth a tick of its own
+_OPENING_BYTES = 256  # text that costs as much as to open a file
 _MEASURED_EVERY = 10  # ticks; asking for the time costs a good part of what reading a fast file does
 _MOST_ROWS = 600  # a minute of the fast tier: when nobody collects, memory stays bounded
 
@@ -108,7 +109,11 @@ class PaceReader:
         self._done = self.collect()
         self._sources, self._next = sources, None
         self._decoder = Decoder(self.pace.tier, sources, self._extra, self._decoder.layout)
-        weighed = [(source, file, len(file.shape.text) + 1) for source in sources for file in source.files]
+        weighed = [
+            (source, file, len(file.shape.text) + 1 + (0 if file.feed.kept else _OPENING_BYTES))
+            for source in sources
+            for file in source.files
+        ]
         total = sum(weight for _, _, weight in weighed)
         share = total / min(len(self._offsets), 1 + total // _SLOT_BYTES)
         self._slots = [[]]
@@ -134,4 +139,6 @@ def _offsets(pace: Pace, ticks: int) -> tuple[int, ...]:
         return tuple(range(1, ticks - 2, 2))  # 1 3 5 7
     if pace is SLOW:
         return tuple(tick for tick in range(2, ticks, 2) if tick % 10)  # 2 4 6 8 12 14 …
-    return tuple(range(9, ticks, 20))  # 9 29 49
+    if pace is SLOWER:
+        return tuple(range(9, ticks, 20))  # 9 29 49
+    return tuple(tick for tick in (19, 39, 69, 89) if tick < ticks)

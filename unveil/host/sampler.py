@@ -136,12 +136,12 @@ class Sampler:
         changed: set[Pace] = set()
         for source in self._sources:
             source.reopen()
-            if (source.source.changing or everywhere) and source.look(self._room() + len(source.files)):
+            if (source.source.changing or everywhere) and source.look(self._room() + source.kept):
                 changed.add(source.pace)
         self._deal(changed)
 
     def _room(self) -> int:
-        return max(0, MOST_FILES - sum(len(source.files) for source in self._sources))
+        return max(0, MOST_FILES - sum(source.kept for source in self._sources))
 
     def _deal(self, paces: Collection[Pace]) -> None:
         """Give the readers of some paces their sources anew."""

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from unveil.records.sample import SampleBlock
 
 _TICK_NS = 100_000_000
-_TICKS = 101  # two rows of the slowest pace, 5 s: a source that begins late has one
+_TICKS = 101  # a row of the slowest pace, 10 s
+_LONGEST = 100  # ticks of that pace
 _GPU_WAIT_S = 8.0  # NVML takes seconds to open on a host with eight GPUs
 _POLL_S = 0.05
 
@@ -82,7 +83,7 @@ def survey(root: HostRoot, *, gpus: bool | None = None, pause_s: float = 0.0, ti
         gpus: whether to ask this machine's NVIDIA driver; by default only for this machine's own root.
         pause_s: real time between two ticks. Without one they follow at once, told times 100 ms apart, which gives
             the same values sooner; the costs that sources report are then those of warm caches.
-        ticks: how many ticks; slow sources need as many as their pace is long.
+        ticks: how many ticks. Slow sources whose turn did not come are read once behind them.
     """
     sampler = Sampler(root, interval_ns=_TICK_NS)
     try:
@@ -91,6 +92,8 @@ def survey(root: HostRoot, *, gpus: bool | None = None, pause_s: float = 0.0, ti
             sampler.tick(start_ns + number * _TICK_NS)
             if pause_s:
                 time.sleep(pause_s)
+        ticks += _LONGEST
+        sampler.tick(start_ns + ticks * _TICK_NS)  # as if late: what was not due yet is read now
         blocks = sampler.collect(start_ns + ticks * _TICK_NS)
         sources = sampler.health()
         follow = sampler.cgroups()

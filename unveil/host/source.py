@@ -32,8 +32,9 @@ class Pace:
 FAST = Pace(Tier.FAST, 0.1)
 MEDIUM = Pace(Tier.MEDIUM, 1.0)
 SLOW = Pace(Tier.SLOW, 2.0)
-SLOWEST = Pace(Tier.SLOW, 5.0)
-PACES = (FAST, MEDIUM, SLOW, SLOWEST)
+SLOWER = Pace(Tier.SLOW, 5.0)
+SLOWEST = Pace(Tier.SLOW, 10.0)
+PACES = (FAST, MEDIUM, SLOW, SLOWER, SLOWEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +55,12 @@ class Feed:
             what the text does not tell (which devices are whole disks).
         whole: the kernel renders the file in one piece. Others (``seq_file`` with a record a line) are read until
             nothing comes, as they answer in pieces of a page.
-        cut: takes out what would only be parsed for nothing; called for every text, so it must be cheap.
+        cut: takes out what would only be parsed for nothing, or writes out what is no decimal number; called for every
+            text, so it must be cheap.
         identity: tells this file from an earlier one of the same path (inode of the cgroup).
+        kept: stays open. Small files that are read once in ten seconds are opened each time instead, so that a host
+            with hundreds of them does not run out of descriptors.
+        turns: paths that are read in turn, one each time, instead of *path*; for files that are not kept.
     """
 
     path: str
@@ -63,6 +68,8 @@ class Feed:
     whole: bool = True
     cut: Callable[[bytes], bytes] | None = None
     identity: str = ""
+    kept: bool = True
+    turns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +107,7 @@ class SourceHealth:
 
     Attributes:
         tier: how often it is read now, and the period of that.
-        files: how many are open.
+        files: how many can be read.
         channels: how many it gives now.
         read_us: CPU time of reading all its files once, median of the last reads, microseconds.
         parse_us: its share of the CPU time of parsing, per read.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from unveil.errors import SourceAbsentError
 from unveil.host.parsers.keyed import Part, parse_keyed
 from unveil.host.parsers.meminfo import parse_meminfo
-from unveil.host.source import MEDIUM, SLOWEST, Feed, Source, Surroundings
+from unveil.host.source import MEDIUM, SLOWER, Feed, Source, Surroundings
 from unveil.records.metric import Kind, Metric
 from unveil.records.subsystem import Subsystem
 
@@ -97,4 +97,4 @@ def _amount_feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
 
 
 NUMASTAT = Source(name="node_numastat", pace=MEDIUM, metrics=ALLOCATION_METRICS, feeds=_allocation_feeds)
-MEMINFO = Source(name="node_meminfo", pace=SLOWEST, metrics=AMOUNT_METRICS, feeds=_amount_feeds)
+MEMINFO = Source(name="node_meminfo", pace=SLOWER, metrics=AMOUNT_METRICS, feeds=_amount_feeds)

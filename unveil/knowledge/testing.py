@@ -61,6 +61,7 @@ class CaseResult:
         got: the answer at that time, in the words of ``expect``.
         failures: what was not as expected, one sentence each; empty when it passed.
         clauses: every clause in the last window, what was asked and what was there.
+        planned: the fix that the case plans, empty when it plans none.
     """
 
     fingerprint: str
@@ -71,6 +72,7 @@ class CaseResult:
     got: str
     failures: tuple[str, ...] = ()
     clauses: tuple[ClauseResult, ...] = ()
+    planned: str = ""
 
     @property
     def passed(self) -> bool:
@@ -99,6 +101,26 @@ class TestReport:
         return tuple(case for case in self.cases if not case.passed)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """A knowledge base that can be loaded, and the test files beside its fingerprints by fingerprint."""
+
+    knowledge: KnowledgeBase
+    documents: Mapping[str, Document]
+
+    def fingerprints(self, names: Container[str] | None = None) -> tuple[Fingerprint, ...]:
+        """Return the fingerprints of these names, all when None."""
+        return tuple(each for each in self.knowledge.fingerprints if names is None or each.name in names)
+
+
+def read_suite(root: str | Path) -> tuple[Suite | None, tuple[Problem, ...]]:
+    """Return a knowledge base with its cases, or None and why it cannot be loaded."""
+    loaded = load(root)
+    if loaded.knowledge is None:
+        return None, loaded.errors
+    return Suite(knowledge=loaded.knowledge, documents=_documents(Path(root))), ()
+
+
 def run_tests(root: str | Path, names: Container[str] | None = None) -> TestReport:
     """Run the cases of a knowledge base.
 
@@ -106,17 +128,18 @@ def run_tests(root: str | Path, names: Container[str] | None = None) -> TestRepo
         root: the folder that holds fingerprints/.
         names: fingerprints to test; all when None.
     """
-    loaded = load(root)
-    knowledge = loaded.knowledge
-    if knowledge is None:
-        return TestReport(problems=loaded.errors)
-    wanted = [each for each in knowledge.fingerprints if names is None or each.name in names]
-    documents = _documents(Path(root))
+    suite, problems = read_suite(root)
+    return TestReport(problems=problems) if suite is None else run_suite(suite, names)
+
+
+def run_suite(suite: Suite, names: Container[str] | None = None) -> TestReport:
+    """Run cases that were read; see `run_tests`."""
+    wanted = suite.fingerprints(names)
     cases = tuple(
         case
         for fingerprint in wanted
-        if fingerprint.name in documents
-        for case in run_document(knowledge, fingerprint, documents[fingerprint.name])
+        if fingerprint.name in suite.documents
+        for case in run_document(suite.knowledge, fingerprint, suite.documents[fingerprint.name])
     )
     tested = {case.fingerprint for case in cases}
     return TestReport(cases=cases, untested=tuple(each.name for each in wanted if each.name not in tested))
@@ -143,6 +166,7 @@ def run_document(knowledge: KnowledgeBase, fingerprint: Fingerprint, document: D
             got=str(world.answer()),
             failures=tuple(_failures(knowledge, world, case)),
             clauses=world.clauses,
+            planned=case.get("plan", {}).get("remediation", ""),
         )
 
 

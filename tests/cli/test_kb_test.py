@@ -1,0 +1,70 @@
+"""`unveil kb test` beyond pass and fail: JUnit, coverage, mutants."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from unveil.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+NAME = "cgroup_cpu_quota_throttling"
+
+
+@pytest.fixture
+def kb(tmp_path: Path) -> Path:
+    for folder in ("fingerprints", "playbooks", "schemas", "inventory"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    return tmp_path
+
+
+def test_the_cases_of_what_is_shipped_notice_their_mutants(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kb", "test", "--mutate"]) == 0
+    assert f"100.0 %  {NAME}: 23 of 23 mutants noticed" in capsys.readouterr().out
+
+
+def test_cases_that_notice_too_little_are_a_finding_and_what_survives_is_shown(
+    kb: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tests = kb / f"fingerprints/cpu/{NAME}.test.yml"
+    text = tests.read_text()
+    tests.write_text(text[: text.index("  - name:", text.index("  - name:") + 1)])
+    command = ["kb", "test", "--kb", str(kb), NAME, "--mutate"]
+    assert main(command) == 1
+    assert "survives: " in capsys.readouterr().out
+    assert main([*command, "--min-score", "5"]) == 0
+    capsys.readouterr()
+    assert main([*command, "--json", "--coverage"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert 5 <= told["mutation"][0]["score"] < 95
+    assert "no case expects unknown" in told["coverage"][0]["gaps"]
+
+
+def test_no_mutants_are_made_of_what_fails_anyway(kb: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = kb / f"fingerprints/cpu/{NAME}.yml"
+    file.write_text(file.read_text().replace("condition: ", "condition: not "))
+    assert main(["kb", "test", "--kb", str(kb), NAME, "--mutate"]) == 1
+    assert "no mutants were made" in capsys.readouterr().out
+
+
+def test_coverage_says_what_no_case_has_seen(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kb", "test", NAME, "--coverage"]) == 0
+    assert "clauses were true in one case and false in another" in capsys.readouterr().out
+
+
+def test_results_are_written_as_junit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "results.xml"
+    assert main(["kb", "test", NAME, "--junit", str(file)]) == 0
+    (suite,) = ET.parse(file).getroot()
+    assert (suite.get("name"), suite.get("failures")) == (NAME, "0")
+    assert main(["kb", "test", NAME, "--junit", str(tmp_path / "absent/results.xml")]) == 1
+    assert "cannot be written: No such file" in capsys.readouterr().err
+
+
+def test_a_score_is_a_percentage() -> None:
+    assert main(["kb", "test", "--mutate", "--min-score", "101"]) == 3
+    assert main(["kb", "test", "--mutate", "--min-score", "most"]) == 3

@@ -1,0 +1,128 @@
+"""`unveil kb lint`: every finding at its line and column, for a person or for another program."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unveil.cli import draw
+from unveil.errors import BadInputError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from unveil.records.problem import Problem
+
+SUMMARY = "check every file; file:line:column for each finding"
+DESCRIPTION = """Check every file of a knowledge base and print each finding with its place.
+
+Exit 1 when there is a finding as grave as --fail-level, 0 otherwise. An error keeps a watcher from using the knowledge
+base, whatever is disabled here. `--format sarif` and `--format github` show findings at the lines of a pull request,
+`--format junit` as tests."""
+EXAMPLE = "unveil kb lint --kb . --format github --disable K107"
+FORMATS = ("text", "json", "sarif", "junit", "github")
+LEVELS = ("error", "warning", "info")  # gravest first
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    parser.add_argument("paths", nargs="*", type=Path, help="show findings in these files or folders only")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="form of the findings (default: text)")
+    parser.add_argument(
+        "--fail-level", choices=LEVELS, default="warning", help="least gravity that makes exit 1 (default: warning)"
+    )
+    parser.add_argument(
+        "--disable",
+        metavar="ID",
+        action="append",
+        default=[],
+        help="leave out a check that may be silenced (repeatable)",
+    )
+    parser.add_argument("--list-checks", action="store_true", help="list every check with its id")
+    parser.add_argument("--explain", metavar="ID", help="say what a check is about and how to satisfy it")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print findings, or what is said of checks."""
+    from unveil.knowledge.content import knowledge_root
+    from unveil.knowledge.loading import lint
+
+    if arguments.list_checks:
+        return _list_checks(as_json=arguments.json)
+    if arguments.explain:
+        return _explain(arguments.explain)
+    disabled = _disabled(arguments.disable)
+    missing = [path for path in arguments.paths if not path.exists()]
+    if missing:
+        raise BadInputError(f"{missing[0]} does not exist")
+    found = lint(knowledge_root(arguments.kb), arguments.paths or None)
+    problems = tuple(problem for problem in found if problem.check not in disabled)
+    _print(problems, "json" if arguments.json else arguments.format, left_out=len(found) - len(problems))
+    counting = LEVELS[: LEVELS.index(arguments.fail_level) + 1]
+    return 1 if any(problem.gravity in counting for problem in problems) else 0
+
+
+def _print(problems: Sequence[Problem], form: str, *, left_out: int) -> None:
+    from importlib.metadata import version
+
+    from unveil.knowledge import reports
+    from unveil.records.codec import encode
+
+    match form:
+        case "json":
+            draw.print_json(encode(problems))
+        case "sarif":
+            draw.print_json(reports.sarif(problems, version=version("unveil")))
+        case "junit":
+            sys.stdout.write(reports.junit_findings(problems))
+        case "github":
+            sys.stdout.write(reports.github(problems))
+        case _:
+            for problem in problems:
+                print(draw.plain(problem, 2000))
+            more = f" ({left_out} of disabled checks left out)" if left_out else ""
+            if not problems:
+                draw.line(f"no findings{more}", style="green")
+            elif more:
+                draw.line(more.strip(), style="dim")
+
+
+def _disabled(ids: Sequence[str]) -> frozenset[str]:
+    """Return the checks to leave out; what keeps a host safe is not among those that can be."""
+    from unveil.knowledge.checks import CHECKS
+
+    for name in (each.upper() for each in ids):
+        if name not in CHECKS:
+            raise _no_check(name)
+        if not CHECKS[name].silenceable:
+            raise BadInputError(
+                f"{name} cannot be disabled", hint="a file that breaks it is not used: mend the finding"
+            )
+    return frozenset(each.upper() for each in ids)
+
+
+def _list_checks(*, as_json: bool) -> int:
+    from unveil.knowledge.checks import CHECKS
+    from unveil.records.codec import encode
+
+    if as_json:
+        draw.print_json(encode(tuple(CHECKS.values())))
+    else:
+        draw.table(("check", "gravity", "what it looks for"), ((c.id, c.gravity, c.title) for c in CHECKS.values()))
+    return 0
+
+
+def _explain(name: str) -> int:
+    from unveil.knowledge.checks import CHECKS
+
+    check = CHECKS.get(name.upper())
+    if check is None:
+        raise _no_check(name)
+    draw.line(f"{check.id} ({check.gravity}): {check.title}\n\n{check.explanation}")
+    return 0
+
+
+def _no_check(name: str) -> BadInputError:
+    return BadInputError(f"no check {name!r}", hint="`unveil kb lint --list-checks` lists them")

@@ -1,0 +1,178 @@
+"""`unveil kb test`: the cases beside the fingerprints, what they cover, and what they would not notice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unveil.cli import draw
+from unveil.errors import BadInputError, UnwritableError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from unveil.knowledge.coverage import FingerprintCoverage
+    from unveil.knowledge.mutation import MutationResult
+    from unveil.knowledge.testing import CaseResult, Suite, TestReport
+    from unveil.records.fingerprint import Fingerprint
+
+SUMMARY = "run the cases beside the fingerprints"
+DESCRIPTION = """Run the cases beside the fingerprints through the watcher's own matcher and planner. No host is needed.
+
+--coverage tells what no case has seen; --mutate changes a fingerprint a little, again and again, and tells which
+changes its cases would not notice. Exit 1 when a case fails, a fingerprint has none, or (with --mutate) a fingerprint
+scores below --min-score; 2 when the knowledge base cannot be loaded."""
+EXAMPLE = "unveil kb test --kb . --mutate reduced_huge_page_coverage"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    parser.add_argument("names", nargs="*", metavar="FINGERPRINT", help="only these")
+    parser.add_argument("--verbose", action="store_true", help="show every case, and the clauses of those that fail")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="also write the results as JUnit XML")
+    parser.add_argument("--coverage", action="store_true", help="show what of each fingerprint no case has seen")
+    parser.add_argument("--mutate", action="store_true", help="show which small mistakes the cases would not notice")
+    parser.add_argument(
+        "--min-score", type=_per_cent, default=95.0, metavar="PERCENT",
+        help="least share of mutants that the cases of each fingerprint notice (default: 95)",
+    )  # fmt: skip
+
+
+def _per_cent(text: str) -> float:
+    from argparse import ArgumentTypeError
+
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 100:
+        raise ArgumentTypeError(f"{text!r} is not between 0 and 100")
+    return value
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the cases and what else was asked for."""
+    from unveil.knowledge.content import knowledge_root
+    from unveil.knowledge.coverage import cover
+    from unveil.knowledge.testing import TestReport, read_suite, run_suite
+    from unveil.records.codec import encode
+
+    names = set(arguments.names) or None
+    suite, problems = read_suite(knowledge_root(arguments.kb))
+    if suite is None:
+        if arguments.json:
+            draw.print_json(encode(TestReport(problems=problems)))
+        else:
+            for problem in problems:
+                print(draw.plain(problem, 2000))
+        return 2
+    fingerprints = suite.fingerprints(names)
+    unknown = (names or set()) - {fingerprint.name for fingerprint in fingerprints}
+    if unknown:
+        raise BadInputError(f"no fingerprint {min(unknown)!r} in this knowledge base")
+    report = run_suite(suite, names)
+    if arguments.junit:
+        _write_junit(arguments.junit, report)
+    failed = bool(report.failed or report.untested)
+    covered = tuple(cover(each, report) for each in fingerprints) if arguments.coverage else ()
+    # A mutant of a fingerprint whose cases fail anyway would look as if it had been noticed.
+    mutated = _mutate(suite, fingerprints, quiet=arguments.json) if arguments.mutate and not report.failed else ()
+    weak = [result for result in mutated if result.score < arguments.min_score]
+    if arguments.json:
+        draw.print_json(_told(report, covered, mutated))
+    else:
+        _draw_report(report, verbose=arguments.verbose)
+        _draw_coverage(covered)
+        _draw_mutants(mutated, arguments.min_score)
+        if arguments.mutate and report.failed:
+            draw.line("no mutants were made: cases fail already", style="yellow")
+    return 1 if failed or weak else 0
+
+
+def _told(
+    report: TestReport, covered: Sequence[FingerprintCoverage], mutated: Sequence[MutationResult]
+) -> dict[str, Any]:
+    from unveil.records.codec import encode
+
+    told: dict[str, Any] = encode(report)
+    if covered:
+        told["coverage"] = [{**encode(each), "gaps": list(each.gaps)} for each in covered]
+    if mutated:
+        told["mutation"] = [{**encode(each), "score": each.score} for each in mutated]
+    return told
+
+
+def _write_junit(path: Path, report: TestReport) -> None:
+    from unveil.knowledge.reports import junit_cases
+
+    try:
+        path.write_text(junit_cases(report), encoding="utf-8")
+    except OSError as error:
+        raise UnwritableError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _mutate(suite: Suite, fingerprints: Sequence[Fingerprint], *, quiet: bool) -> tuple[MutationResult, ...]:
+    from unveil.knowledge.mutation import mutate
+
+    results = []
+    with draw.progress("mutating fingerprints", total=len(fingerprints), quiet=quiet) as advance:
+        for number, fingerprint in enumerate(fingerprints, 1):
+            results.append(mutate(suite, fingerprint))
+            advance(number)
+    return tuple(results)
+
+
+def _draw_report(report: TestReport, *, verbose: bool) -> None:
+    for case in report.cases:
+        if verbose or not case.passed:
+            _draw_case(case)
+    for name in report.untested:
+        draw.line(f"{name}: no case tests it", style="yellow")
+    passed = len(report.cases) - len(report.failed)
+    fingerprints = len({case.fingerprint for case in report.cases})
+    draw.line(f"{passed} of {len(report.cases)} cases of {fingerprints} fingerprints passed")
+
+
+def _draw_case(case: CaseResult) -> None:
+    style = "green" if case.passed else "bold red"
+    draw.line(f"{'ok  ' if case.passed else 'FAIL'} {case.fingerprint}: {case.name}", style=style)
+    if case.passed:
+        return
+    draw.line(f"  {case.file}:{case.line}: expected {case.expected}, got {case.got}")
+    for failure in case.failures:
+        draw.line(f"  {draw.plain(failure, 1000)}")
+    draw.table(
+        ("clause", "what was asked", "what was there", "answer"),
+        (
+            (c.name, f"{c.subject} {c.operator} {c.threshold}", draw.quantity(c.value), str(c.answer))
+            for c in case.clauses
+        ),
+    )
+
+
+def _draw_coverage(covered: Sequence[FingerprintCoverage]) -> None:
+    if not covered:
+        return
+    clauses = [clause for each in covered for clause in each.clauses]
+    both = sum(1 for clause in clauses if clause.match and clause.no_match)
+    for each in covered:
+        for gap in each.gaps:
+            draw.line(f"{each.fingerprint}: {gap}", style="yellow")
+    draw.line(f"{both} of {len(clauses)} clauses were true in one case and false in another")
+
+
+def _draw_mutants(mutated: Sequence[MutationResult], min_score: float) -> None:
+    if not mutated:
+        return
+    for result in mutated:
+        style = "" if result.score >= min_score else "bold red"
+        noticed = result.mutants - len(result.survivors)
+        draw.line(f"{result.score:5.1f} %  {result.fingerprint}: {noticed} of {result.mutants} mutants noticed",
+                  style=style)  # fmt: skip
+        for survivor in result.survivors:
+            draw.line(f"         survives: {survivor}", style="yellow")
+    count = sum(result.mutants for result in mutated)
+    survivors = sum(len(result.survivors) for result in mutated)
+    score = 100.0 * (count - survivors) / max(1, count)
+    draw.line(f"{score:5.1f} %  of {count} mutants of {len(mutated)} fingerprints; at least {min_score:g} % are asked")

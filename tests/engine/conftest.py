@@ -257,6 +257,8 @@ def rig(tmp_path: Path, scratch: Path) -> Iterator[Callable[..., Rig]]:
                 with contextlib.suppress(Exception):
                     while active.child.poll().result is None:
                         time.sleep(0.05)
+        for child in each.supervisor._ending:
+            child._process.wait(10)
         each.close()
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.ansible
+@pytest.mark.slow
 def test_one_whose_answer_cannot_be_read_is_given_up(rig: Callable[..., Any]) -> None:
     here = rig()
     run = here.planned()

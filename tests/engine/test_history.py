@@ -39,6 +39,7 @@ def test_ids_may_be_shortened_to_what_only_one_has(here: Any) -> None:
     history.close()
 
 
+@pytest.mark.slow
 def test_the_runs_of_an_episode_are_all_told_however_many_came_after(here: Any) -> None:
     first = here.planned()
     for number in range(3, 206):

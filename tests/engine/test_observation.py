@@ -69,6 +69,7 @@ def test_it_leaves_no_file_open() -> None:
 
 
 @pytest.mark.gcc
+@pytest.mark.slow
 def test_gpus_come_from_their_child_with_settings_of_their_newest_sample(
     nvml: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

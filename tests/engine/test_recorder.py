@@ -34,6 +34,7 @@ def test_a_recording_holds_every_second_with_its_facts_and_who_made_it(recording
     assert [tick.wall_s for tick in ticks] == sorted(tick.wall_s for tick in ticks)
 
 
+@pytest.mark.slow
 def test_only_what_was_asked_for_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "some.parquet"
     counted: list[int] = []
@@ -78,6 +79,7 @@ def test_a_file_that_is_there_is_not_overwritten_and_nothing_stays_open(recordin
     assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
 
 
+@pytest.mark.slow
 def test_a_recording_can_be_gone_on_with(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     assert record(path, host_root=Path("/"), gpu=False, seconds=1) == 1

@@ -225,6 +225,7 @@ def test_applied_verified_kept_and_taken_back_byte_for_byte(rig: Callable[..., A
 
 
 @pytest.mark.ansible
+@pytest.mark.slow
 def test_a_playbook_that_breaks_half_way_is_undone(rig: Callable[..., Any]) -> None:
     here = rig(FAILING)
     run = here.until(here.applied(), RunState.FAILED_CLEAN)
@@ -234,6 +235,7 @@ def test_a_playbook_that_breaks_half_way_is_undone(rig: Callable[..., Any]) -> N
 
 
 @pytest.mark.ansible
+@pytest.mark.slow
 def test_a_playbook_that_says_it_succeeded_and_changed_nothing_failed(rig: Callable[..., Any]) -> None:
     here = rig(IDLE)
     run = here.until(here.applied(), RunState.FAILED_CLEAN, RunState.NO_CHANGE)
@@ -292,6 +294,7 @@ def test_a_child_that_is_killed_is_lost_and_what_it_did_is_undone(rig: Callable[
 
 
 @pytest.mark.ansible
+@pytest.mark.slow
 def test_a_dry_run_changes_nothing_and_tells_what_it_would(rig: Callable[..., Any]) -> None:
     here = rig()
     run = here.planned()

@@ -37,6 +37,7 @@ def windows_of(state_dir: Path) -> list[int]:
     return indices[::-1]
 
 
+@pytest.mark.slow
 def test_a_few_seconds_of_watching_leave_windows_an_episode_and_good_order(
     watch: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -62,6 +63,7 @@ def test_a_few_seconds_of_watching_leave_windows_an_episode_and_good_order(
     assert [each.id for each in again.pipeline.episodes.open] == [episode.id], "it goes on in the next watcher"
 
 
+@pytest.mark.slow
 def test_it_is_asked_while_it_runs(watch: Callable[..., Any], tmp_path: Path) -> None:
     told: list[Any] = []
 
@@ -149,6 +151,7 @@ def test_the_same_fault_ten_times_in_a_row_ends_the_watch_whatever_goes_well_in_
         watcher._guarded(watcher._second, 0)
 
 
+@pytest.mark.slow
 def test_a_tick_that_fails_does_not_end_the_watch(watch: Callable[..., Any]) -> None:
     watcher = watch()
     tick, failed = watcher.observation.tick, []
@@ -275,6 +278,7 @@ def test_a_signal_that_comes_while_it_starts_ends_it_in_good_order_too(tmp_path:
     queries.close()
 
 
+@pytest.mark.slow
 def test_sighup_has_the_knowledge_base_looked_at(process: Callable[..., Process], kb: Path) -> None:
     watcher = process()
     file = kb / "fingerprints/memory/some_dirt.yml"

@@ -56,18 +56,16 @@ def memory_mb(pid: int) -> tuple[float, float]:
     return sizes["Rss"], sizes["Pss"]
 
 
-def _wait(client: Client, condition: str, until_s: float) -> dict[str, object]:
-    """Return the watcher's status once it has the given key set, or what it is when the time is up."""
-    status: dict[str, object] = {}
-    while time.monotonic() < until_s:
+def _wait(watcher: subprocess.Popen[bytes], client: Client, condition: str, until_s: float) -> bool:
+    """Wait until the status has the given key set or the time is up; return whether the watcher lives."""
+    while time.monotonic() < until_s and watcher.poll() is None:
         try:
-            status = client.call("status")
-            if status.get(condition):
-                return status
+            if client.call("status").get(condition):
+                break
         except WatcherAbsentError:
             pass
         time.sleep(0.5)
-    return status
+    return watcher.poll() is None
 
 
 def measure(seconds: int, warm_s: int, arguments: list[str]) -> int:
@@ -78,11 +76,13 @@ def measure(seconds: int, warm_s: int, arguments: list[str]) -> int:
         peer = subprocess.Popen([sys.executable, "-m", "unveil.benchmarks.psutil_peer"])
         client = Client(Path(folder) / "control.sock")
         try:
-            _wait(client, "trained", time.monotonic() + warm_s)
+            if not _wait(watcher, client, "trained", time.monotonic() + warm_s):
+                return 1  # it said why
             (shares, sizes), (peers, peer_sizes) = _observe((watcher.pid, peer.pid), seconds)
             written = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
             status = client.call("status")
         finally:
+            client.close()
             peer.kill()
             peer.wait()
             watcher.terminate()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from unveil.engine.observation import Observation
 from unveil.host.recording import RecordingWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from unveil.records.fact import FactTable
@@ -53,34 +53,41 @@ def record(
         "note": note,
         "written_by": f"unveil {version('unveil')}",
     }
-    stopping: list[int] = []
+    taken = 0
+    with (
+        _stopping() as stopping,
+        closing(Observation(host_root, gpu=gpu)) as observation,
+        closing(RecordingWriter(path, metadata, resume=resume, channels=channels)) as writer,
+    ):
+        next_ns = time.monotonic_ns() + TICK_NS
+        tick = 0
+        while not stopping and (seconds is None or taken < seconds):
+            time.sleep(max(0, next_ns - time.monotonic_ns()) / 1e9)
+            now_ns = time.monotonic_ns()
+            observation.tick(now_ns)
+            next_ns += ((now_ns - next_ns) // TICK_NS + 1) * TICK_NS
+            tick += 1
+            if tick % TICKS == 0:
+                writer.write_facts(observation.facts if facts is None else facts(observation.facts))
+                writer.write(observation.collect(now_ns), wall_s=time.time())
+                taken += 1
+                if on_second is not None:
+                    on_second(taken)
+            elif tick % TICKS == TICKS // 2 and observation.facts_due(now_ns):
+                observation.refresh_facts(now_ns)
+    return taken
+
+
+@contextmanager
+def _stopping() -> Iterator[list[int]]:
+    """Collect SIGINT and SIGTERM instead of dying of them; put the handlers back at the end."""
+    got: list[int] = []
     earlier = {
-        number: signal.signal(number, lambda got, _frame: stopping.append(got))
+        number: signal.signal(number, lambda sent, _frame: got.append(sent))
         for number in (signal.SIGINT, signal.SIGTERM)
     }
-    taken = 0
     try:
-        with (
-            closing(Observation(host_root, gpu=gpu)) as observation,
-            closing(RecordingWriter(path, metadata, resume=resume, channels=channels)) as writer,
-        ):
-            next_ns = time.monotonic_ns() + TICK_NS
-            tick = 0
-            while not stopping and (seconds is None or taken < seconds):
-                time.sleep(max(0, next_ns - time.monotonic_ns()) / 1e9)
-                now_ns = time.monotonic_ns()
-                observation.tick(now_ns)
-                next_ns += ((now_ns - next_ns) // TICK_NS + 1) * TICK_NS
-                tick += 1
-                if tick % TICKS == 0:
-                    writer.write_facts(observation.facts if facts is None else facts(observation.facts))
-                    writer.write(observation.collect(now_ns), wall_s=time.time())
-                    taken += 1
-                    if on_second is not None:
-                        on_second(taken)
-                elif tick % TICKS == TICKS // 2 and observation.facts_due(now_ns):
-                    observation.refresh_facts(now_ns)
+        yield got
     finally:
         for number, handler in earlier.items():
             signal.signal(number, handler)
-    return taken

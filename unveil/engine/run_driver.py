@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from unveil.engine.active_run import ActiveRun
 from unveil.engine.dry_runs import DryRuns
 from unveil.engine.run_events import measured, reported, restored
 from unveil.engine.run_settings import after_playbook, after_restore, save_before
@@ -52,22 +53,6 @@ SNAPSHOTS_S = 30 * 86400.0  # how long the copies of saved values outside the jo
 WITHOUT_REMEDIATION_S = 86400.0  # how long a run waits, or can be undone, once the knowledge base lost its remediation
 
 
-@dataclass(slots=True)
-class _Active:
-    """A run that has the host in hand.
-
-    Attributes:
-        canceled_by: who asked for its end while its playbook ran.
-        ending: the step that follows from a rollback, once it is in the journal.
-    """
-
-    run: Run
-    child: ChildRun | None = None
-    verifier: Verifier | None = None
-    canceled_by: str = ""
-    ending: tuple[RunState, Cause, str, str] | None = None
-
-
 class RunDriver:
     """Drives the runs of one host.
 
@@ -98,7 +83,7 @@ class RunDriver:
         self._peek = peek
         self._changed = changed
         self._clock = clock
-        self._active: dict[str, _Active] = {}
+        self._active: dict[str, ActiveRun] = {}
         self._telling = RunTelling(journal)
         self._dry_runs = DryRuns(supervisor, self._telling)
         self._next_expiry_s = 0.0
@@ -199,7 +184,7 @@ class RunDriver:
         """Take up what an earlier watcher left; return a line on each, for the log."""
         said = []
         for run in self._queries.runs(limit=1000, states=tuple(ACTIVE)):
-            active = self._active[run.id] = _Active(run)
+            active = self._active[run.id] = ActiveRun(run)
             said.append(f"{run.id} was {run.state}: {RESUME[run.state]}")
             try:
                 self._resume(active, RESUME[run.state])
@@ -231,7 +216,7 @@ class RunDriver:
                 troubles.append(f"waiting runs were not looked through: {error}")
         return tuple(troubles)
 
-    def _resume(self, active: _Active, how: Resume) -> None:
+    def _resume(self, active: ActiveRun, how: Resume) -> None:
         if how is Resume.ADOPT:
             self._adopt_child(active)
         elif how is Resume.VERIFY:
@@ -241,7 +226,7 @@ class RunDriver:
 
     def _look_after(
         self,
-        active: _Active,
+        active: ActiveRun,
         vector: FeatureVector | None,
         matching: Callable[[str, Entity], bool | None],
         now_s: float,
@@ -288,7 +273,7 @@ class RunDriver:
         _LOG.info("run %s: %s (%s) %s", run.id, state, cause, detail)
         return stepped
 
-    def _let_go(self, active: _Active) -> None:
+    def _let_go(self, active: ActiveRun) -> None:
         """Delete what a child that has ended left; its snapshot stays."""
         child, active.child = active.child, None
         if child is not None:
@@ -306,14 +291,14 @@ class RunDriver:
         if situation.baseline:
             saved = replace(saved, plan=replace(saved.plan, baseline=situation.baseline))
         run = self._step(saved, RunState.APPLYING, Cause.STARTED, actor)
-        active = self._active[run.id] = _Active(run)
+        active = self._active[run.id] = ActiveRun(run)
         try:
             active.child = self._supervisor.start(run)
         except (UnveilError, OSError) as error:
             return self._step(run, RunState.FAILED_CLEAN, Cause.APPLY_FAILED, WATCHER, str(error))
         return run
 
-    def _adopt_child(self, active: _Active) -> None:
+    def _adopt_child(self, active: ActiveRun) -> None:
         try:
             active.child = self._supervisor.adopt(active.run.id)
         except UnreadableError as error:
@@ -323,7 +308,7 @@ class RunDriver:
             detail = error.what if started else "it was never started"
             self._applied(active, Cause.LOST, changed=None if started else False, detail=detail)
 
-    def _follow_child(self, active: _Active, child: ChildRun, now_s: float) -> None:
+    def _follow_child(self, active: ActiveRun, child: ChildRun, now_s: float) -> None:
         try:
             progress = child.poll()
         except UnreadableError as error:  # an answer that nobody can read is none
@@ -336,7 +321,7 @@ class RunDriver:
         detail = result.message + (f"; {result.survivors} processes survive" if result.survivors else "")
         self._applied(active, result.status.cause, changed=result.changed > 0 or None, detail=detail)
 
-    def _applied(self, active: _Active, cause: Cause, *, changed: bool | None, detail: str) -> None:
+    def _applied(self, active: ActiveRun, cause: Cause, *, changed: bool | None, detail: str) -> None:
         """Take the step that follows the end of a playbook; see ``after_playbook``."""
         actor = active.canceled_by or WATCHER
         run, state, cause, detail = after_playbook(
@@ -356,7 +341,7 @@ class RunDriver:
 
     def _verify(
         self,
-        active: _Active,
+        active: ActiveRun,
         verifier: Verifier,
         vector: FeatureVector | None,
         matching: Callable[[str, Entity], bool | None],
@@ -379,7 +364,7 @@ class RunDriver:
         if not wants_rollback(run.plan, cause):
             return self._step(run, RunState.FAILED_DIRTY, Cause.NO_ROLLBACK, actor, detail)
         run = self._step(run, RunState.ROLLING_BACK, cause, actor, detail)
-        self._active.setdefault(run.id, _Active(run))
+        self._active.setdefault(run.id, ActiveRun(run))
         return self._restore(run, actor)
 
     def _restore(self, run: Run, actor: str) -> Run:

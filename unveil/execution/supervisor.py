@@ -95,6 +95,11 @@ class ChildRun:
             self._process.poll()
         return Progress(events=self._events(), result=self._result)
 
+    @property
+    def gone(self) -> bool:
+        """Return whether its process has ended, which for a child of this process is when it is reaped."""
+        return self._process is None or self._process.poll() is not None
+
     def cancel(self) -> None:
         """Ask the child to stop: playbook, workers and modules end within three seconds, then the result says so."""
         if self._result is not None:
@@ -178,6 +183,7 @@ class RunSupervisor:
         self.directory = directory
         self._modules = modules
         self._host_root = host_root
+        self._ending: list[ChildRun] = []  # they have answered, and are about to end: reaped at the next look
 
     def directory_of(self, run_id: str) -> Path:
         """Return the directory of a run, where its snapshot belongs, too; it is made when it is not there."""
@@ -219,6 +225,7 @@ class RunSupervisor:
         """
         if child.poll().result is None:
             raise RefusedError(f"{child.directory.name} has not ended yet", hint="cancel it first")
+        self._ending = [each for each in (*self._ending, child) if not each.gone]
         if not (child.directory / SNAPSHOT).exists():
             shutil.rmtree(child.directory, ignore_errors=True)
             return
@@ -229,6 +236,7 @@ class RunSupervisor:
     def prune(self, before_s: float) -> int:
         """Delete the directories that hold only a snapshot from before a time (since the epoch, s); return how many."""
         gone = 0
+        self._ending = [each for each in self._ending if not each.gone]
         for snapshot in self.directory.glob(f"r*/{SNAPSHOT}"):
             if snapshot.stat().st_mtime < before_s and not (snapshot.parent / REQUEST).exists():
                 shutil.rmtree(snapshot.parent, ignore_errors=True)

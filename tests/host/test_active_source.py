@@ -70,6 +70,8 @@ def test_no_more_files_are_opened_than_there_is_room(procfs, active) -> None:
 
 
 def test_files_that_are_not_kept_open_need_no_room(procfs) -> None:
+    for name in "abc":
+        procfs.write(name, "a 1\n")
     feeds = tuple(Feed(path=name, parser=PARSE, kept=name == "a") for name in "abc")
     surroundings = Surroundings(root=procfs.root, cgroups=CgroupTrees(procfs.root))
     source = ActiveSource(Source(name="test", pace=SLOWEST, metrics=(), feeds=lambda _: feeds), surroundings)

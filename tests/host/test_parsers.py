@@ -146,8 +146,18 @@ def test_snmp_reads_pairs_of_lines_and_a_negative_counter_is_no_number(values: V
     }
 
 
-@pytest.mark.parametrize("more", ["", " 21 22 23 24", " 21 22 23 24 25 26"])
-def test_diskstats_grows_and_its_first_fields_stay(values: Values, more: str) -> None:
+DISCARDS = {
+    "storage.discards{disk=nvme0n1}": 21,
+    "storage.discard_bytes{disk=nvme0n1}": 23 * 512,
+    "storage.discard_time{disk=nvme0n1}": 0.024,
+}
+FLUSHES = {"storage.flushes{disk=nvme0n1}": 25, "storage.flush_time{disk=nvme0n1}": 0.026}
+
+
+@pytest.mark.parametrize(
+    ("more", "later"), [("", {}), (" 21 22 23 24", DISCARDS), (" 21 22 23 24 25 26", DISCARDS | FLUSHES)]
+)
+def test_diskstats_grows_and_its_first_fields_stay(values: Values, more: str, later: dict[str, float]) -> None:
     text = f" 259       0 nvme0n1 1 2 3 4 5 6 7 8 9 10 11{more}\n 8 1 sda1 1 2 3 4 5 6 7 8 9 10 11\n 8 2 sda 1 2 3\n"
     found = values(text, partial(parse_diskstats, wanted=lambda name: name != "sda1"))
     assert found == {
@@ -159,6 +169,10 @@ def test_diskstats_grows_and_its_first_fields_stay(values: Values, more: str) ->
         "storage.write_time{disk=nvme0n1}": pytest.approx(0.008),
         "storage.in_flight{disk=nvme0n1}": 9,
         "storage.io_time{disk=nvme0n1}": pytest.approx(0.010),
+        "storage.queue_time{disk=nvme0n1}": pytest.approx(0.011),
+        "storage.read_merges{disk=nvme0n1}": 2,
+        "storage.write_merges{disk=nvme0n1}": 6,
+        **{name: pytest.approx(value) for name, value in later.items()},
     }
 
 
@@ -258,3 +272,24 @@ def test_numa_memory_is_in_bytes_in_both_versions(values: Values) -> None:
 def test_a_name_that_is_no_utf8_becomes_text_that_can_be_stored(plainly: Plainly) -> None:
     found = plainly(HEADER.encode() + b"e\xff\xfe: 1 2 3 4 5 6 7 8\n", parse_net_dev)
     assert {channel.label("nic") for channel in found} == {"e\\xff\\xfe"}
+
+
+def test_vmstat_tells_what_moved_and_what_was_in_vain(values: Values) -> None:
+    text = (
+        "pgalloc_dma32 1\npgalloc_normal 20\npgalloc_movable 300\ncompact_migrate_scanned 5\ncompact_free_scanned 6\n"
+        "compact_daemon_free_scanned 99\ndrop_pagecache 1\ndrop_slab 2\npgdemote_kswapd 4\npgdemote_direct 5\n"
+        "pgmigrate_fail 7\nworkingset_refault_file 8\nballoon_inflate 9\n"
+    )
+    assert values(text, partial(parse_keyed, parts=PARTS)) == {
+        "memory.allocated": 321,
+        "memory.compact_scanned": 11,
+        "memory.cache_drops": 3,
+        "interconnect.pgdemote": 9,
+        "interconnect.pgmigrate_fail": 7,
+        "memory.refault_file": 8,
+        "memory.balloon_inflate": 9,
+    }
+
+
+def test_a_kernel_before_5_9_has_one_kind_of_refault(values: Values) -> None:
+    assert values("workingset_refault 8\n", partial(parse_keyed, parts=PARTS)) == {"memory.refault_file": 8}

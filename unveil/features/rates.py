@@ -42,6 +42,64 @@ _IPIS = {
     "THR": "thresholds of machine checks reached",
 }
 
+# What explains a finding and is none by itself: fingerprints may ask for it, the detectors do not see it.
+_MEMORY_BY_THE_WAY = {
+    "thp_split_failed": "huge pages that could not be split",
+    "thp_split_pmd": "huge mappings split into small ones",
+    "thp_deferred_split": "huge pages put aside for splitting, partly unused",
+    "thp_swap_out": "huge pages swapped out in one piece",
+    "thp_swap_out_fallback": "huge pages split to be swapped out",
+    "thp_file_alloc": "huge pages given to shared memory and files",
+    "thp_file_fallback": "shared memory that wanted a huge page and got small ones",
+    "compact_isolated": "pages taken aside by compaction",
+    "compact_scanned": "pages that compaction looked at",
+    "compact_wakeups": "times the compaction daemon was woken",
+    "allocated": "pages given out",
+    "freed": "pages given back",
+    "activated": "pages found to be in use",
+    "deactivated": "pages found to be out of use",
+    "kswapd_runs": "times kswapd began to reclaim",
+    "kswapd_low_hits": "times memory ran low again at once after kswapd",
+    "slab_scanned": "kernel objects that reclaim looked at",
+    "reclaim_writeback": "pages being written back that reclaim met",
+    "balloon_deflate": "pages given back to this virtual machine",
+    "swap_read_ahead": "pages read from swap in advance",
+    "zswap_in": "pages taken from compressed swap",
+    "zswap_out": "pages put into compressed swap",
+    "huge_pool_fail": "pages for the pool of explicit huge pages that were not to be had",
+}
+_MOVES_BY_THE_WAY = {
+    "numa_interleave": "pages allocated on nodes in turn",
+    "numa_huge_pte_updates": "huge translations marked to find out who uses them",
+    "pgmigrate_success": "pages moved, for whatever reason",
+    "zone_reclaim_success": "reclaims on a node that made room",
+    "pgpromote_success": "pages moved from slow memory to fast",
+}
+_NETWORK_BY_THE_WAY = {
+    "tcp_attempt_fails": "TCP connections that were not made",
+    "tcp_resets": "TCP connections that were cut",
+    "tcp_out_resets": "TCP segments sent that cut or refuse a connection",
+    "tcp_listen_overflows": "TCP connections that met a full accept queue",
+    "tcp_syn_drops": "requests for TCP connections dropped for a full queue",
+    "tcp_window_drops": "TCP segments dropped as the window was shut",
+    "tcp_window_shut": "times a TCP receiver here shut its window",
+    "tcp_collapsed": "TCP segments squeezed together for want of buffer",
+    "tcp_pruned": "TCP receive queues cleared for want of buffer",
+    "tcp_memory_aborts": "TCP connections cut for want of memory",
+    "tcp_timeout_aborts": "TCP connections given up after too many timeouts",
+    "ip_in_discards": "packets received and dropped for want of memory",
+    "ip_out_discards": "packets dropped that should have been sent",
+    "ip_reassembly_fails": "packets that could not be put together",
+    "udp_no_ports": "UDP datagrams that nobody waited for",
+    "udp_sndbuf_errors": "UDP datagrams not sent for a full send buffer",
+}
+_NETWORK_WORK = {
+    "tcp_active_opens": "TCP connections opened from here",
+    "tcp_passive_opens": "TCP connections opened from elsewhere",
+    "udp_in_datagrams": "UDP datagrams delivered",
+    "udp_out_datagrams": "UDP datagrams sent",
+}
+
 HOST_RATES: tuple[Feature, ...] = (
     *plain(
         "cpu",
@@ -119,8 +177,15 @@ HOST_RATES: tuple[Feature, ...] = (
             "compact_stall": "allocations that had to compact by themselves",
             "compact_fail": "compactions in vain",
             "oom_kill": "processes killed for want of memory",
+            "refault_anon": "pages swapped in soon after they were reclaimed",
+            "refault_file": "file pages read again soon after they were reclaimed",
+            "thp_collapse_failed": "huge pages that khugepaged could not get",
+            "throttled_written": "pages written while reclaim waited for them",
+            "balloon_inflate": "pages taken from this virtual machine by its host",
+            "cache_drops": "times somebody dropped caches by hand",
         },
     ),
+    *plain("memory", _RATE, "1/s", _MEMORY_BY_THE_WAY, trouble=_EITHER, detect=False),
     *plain(
         "interconnect",
         _RATE,
@@ -143,8 +208,12 @@ HOST_RATES: tuple[Feature, ...] = (
             "numa_foreign": "pages wanted on a node and allocated elsewhere",
             "numa_other": "pages allocated on another node than that of the CPU that asked",
             "numa_pages_migrated": "pages moved between nodes by the kernel",
+            "pgmigrate_fail": "pages that could not be moved",
+            "zone_reclaim_failed": "reclaims on a node that made no room",
+            "pgdemote": "pages moved from fast memory to slow",
         },
     ),
+    *plain("interconnect", _RATE, "1/s", _MOVES_BY_THE_WAY, trouble=_EITHER, detect=False),
     *plain("network", _RATE, "1/s", _TRAFFIC, name="{}_total", over=_NIC, trouble=_EITHER),
     *plain("network", _RATE, "1/s", _LOST, name="{}_total", over=_NIC),
     *plain(
@@ -168,8 +237,15 @@ HOST_RATES: tuple[Feature, ...] = (
             "tcp_fast_retrans": "TCP segments sent again before the timer ran out",
             "udp_in_errors": "UDP datagrams lost on receipt",
             "udp_rcvbuf_errors": "UDP datagrams lost to a full receive buffer",
+            "tcp_lost_retrans": "TCP segments sent again and lost again",
+            "tcp_syn_retrans": "requests for TCP connections sent again",
+            "tcp_receive_drops": "TCP segments dropped by a full receive queue",
+            "tcp_memory_pressures": "times TCP's memory ran short",
+            "ip_congestion_marks": "packets received with a mark of congestion",
         },
     ),
+    *plain("network", _RATE, "1/s", _NETWORK_BY_THE_WAY, detect=False),
+    *plain("network", _RATE, "1/s", _NETWORK_WORK, trouble=_EITHER, detect=False),
     *plain("storage", _RATE, "1/s", _BLOCK_IO, over=_DISK, trouble=_EITHER),
     *plain(
         "storage",
@@ -177,6 +253,22 @@ HOST_RATES: tuple[Feature, ...] = (
         "requests",
         {"read_time": "reads under way", "write_time": "writes under way"},
         over=_DISK,
+    ),
+    *plain("storage", _RATE, "requests", {"queue_time": "requests under way at all disks"}, over=_DISK),
+    *plain(
+        "storage",
+        _RATE,
+        "1/s",
+        {
+            "read_merges": "reads joined to others",
+            "write_merges": "writes joined to others",
+            "discards": "discards completed",
+            "discard_bytes": "bytes discarded",
+            "flushes": "flushes of disks' caches",
+        },
+        over=_DISK,
+        trouble=_EITHER,
+        detect=False,
     ),
     *plain(
         "gpu", _RATE, "W", {"energy": "energy of all GPUs"}, name="{}_total", over=(EntityKind.GPU,), trouble=_EITHER
@@ -187,6 +279,15 @@ PART_RATES: tuple[Feature, ...] = (
     *plain("network", _RATE, "1/s", _TRAFFIC, over=_NIC, each=EntityKind.NIC, trouble=_EITHER),
     *plain("network", _RATE, "1/s", _LOST, over=_NIC, each=EntityKind.NIC),
     *plain("storage", _RATE, "1/s", _BLOCK_IO, name="disk_{}", over=_DISK, each=EntityKind.DISK, trouble=_EITHER),
+    *plain(
+        "storage",
+        _RATE,
+        "requests",
+        {"queue_time": "requests under way at the disk"},
+        name="disk_{}",
+        over=_DISK,
+        each=EntityKind.DISK,
+    ),
     *plain(
         "cpu",
         _RATE,

@@ -115,6 +115,25 @@ MEMORY_RATIOS: tuple[Feature, ...] = (
         trouble=_EITHER,
     ),
     ratio(
+        "memory.committed_share.last",
+        "memory that programs asked for against what they may ask for",
+        gauges("memory", "committed", Stat.LAST),
+        gauges("memory", "commit_limit", Stat.LAST),
+        unit="1",
+        detect=False,
+        log=False,
+    ),
+    ratio(
+        "memory.swap_read_ahead_share.rate",
+        "pages read from swap in advance that were needed",
+        counters("memory", "swap_read_ahead_hit"),
+        counters("memory", "swap_read_ahead"),
+        unit="1",
+        detect=False,
+        log=False,
+        trouble=_DOWN,
+    ),
+    ratio(
         "memory.thp_fault_fallback_share.rate",
         "share of huge-page faults that got small pages instead",
         counters("memory", "thp_fault_fallback"),
@@ -285,7 +304,7 @@ DISK_RATIOS: tuple[Feature, ...] = (
             unit="ms",
             scale=1e3,
         )
-        for one, many, _ in _IO
+        for one, many, _ in (*_IO, ("flush", "flushes", ""), ("discard", "discards", ""))
     ),
 )
 

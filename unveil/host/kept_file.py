@@ -1,7 +1,7 @@
 """KeptFile: a kernel file that is read again and again, mostly one that stays open.
 
-Nothing is then spent on looking it up, opening and closing it for each reading. A file that cannot be read is closed, with
-the reason, and opened again later; one that the kernel or the driver does not support is left alone for good.
+Nothing is then spent on looking it up, opening and closing it for each reading. A file that cannot be read is closed,
+with the reason, and opened again later; one that the kernel or the driver does not support is left alone for good.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``/proc/diskstats``: requests, bytes and time of each disk.
 
 Source: Documentation/admin-guide/iostats.rst. The file grows: 14 fields are required, later ones (discards in 4.18,
-flushes in 5.5) are left alone. Sectors are 512 bytes whatever the disk's own are. The device number is pinned: another
+flushes in 5.5) may be absent. Sectors are 512 bytes whatever the disk's own are. The device number is pinned: another
 disk under the same name is another disk.
 """
 
@@ -29,6 +29,14 @@ _COLUMNS = (
     (10, "storage.write_time", _MS),
     (11, "storage.in_flight", 1.0),
     (12, "storage.io_time", _MS),
+    (13, "storage.queue_time", _MS),
+    (4, "storage.read_merges", 1.0),
+    (8, "storage.write_merges", 1.0),
+    (14, "storage.discards", 1.0),
+    (16, "storage.discard_bytes", _SECTOR),
+    (17, "storage.discard_time", _MS),
+    (18, "storage.flushes", 1.0),
+    (19, "storage.flush_time", _MS),
 )
 _FEWEST_FIELDS = 14
 

@@ -28,6 +28,14 @@ _METRICS = {
     "write_time": ("s", "time of all writes together"),
     "io_time": ("s", "time with at least one request under way"),
     "in_flight": ("1", "requests under way"),
+    "queue_time": ("s", "time of all requests together; by the second, requests under way on average"),
+    "read_merges": ("1", "reads that were joined to others before"),
+    "write_merges": ("1", "writes that were joined to others before"),
+    "discards": ("1", "discards"),
+    "discard_bytes": ("bytes", "bytes discarded"),
+    "discard_time": ("s", "time of all discards together"),
+    "flushes": ("1", "flushes of the disk's own cache"),
+    "flush_time": ("s", "time of all flushes together"),
 }
 
 METRICS = tuple(

@@ -30,10 +30,24 @@ _LINES = {
     "FileHugePages": ("file_huge", "page cache in huge pages"),
     "Shmem": ("shmem", "shared memory and tmpfs"),
     "PageTables": ("page_tables", "page tables of processes"),
+    "Buffers": ("buffers", "cache of block devices and of file systems' own structures"),
+    "SwapCached": ("swap_cached", "memory that is in swap, too"),
+    "Unevictable": ("unevictable", "memory that reclaim must leave alone"),
+    "Mlocked": ("locked", "part of it that programs locked"),
+    "SReclaimable": ("slab_reclaimable", "part of the kernel's own structures that can be given up"),
+    "SUnreclaim": ("slab_unreclaimable", "the rest of them"),
+    "KernelStack": ("kernel_stack", "stacks of tasks in the kernel"),
+    "Committed_AS": ("committed", "memory that programs asked for, used or not"),
+    "CommitLimit": ("commit_limit", "how much they may ask for where overcommit is off"),
+    "VmallocUsed": ("vmalloc", "memory of the kernel that is contiguous only in its own eyes"),
+    "Percpu": ("percpu", "memory that the kernel keeps once for each CPU"),
+    "ShmemHugePages": ("shmem_huge", "shared memory in huge pages"),
 }
 _HUGE_PAGES = {
     "HugePages_Total": ("huge_total", "reserved huge pages (hugetlbfs)"),
     "HugePages_Free": ("huge_free", "reserved huge pages that nobody uses"),
+    "HugePages_Rsvd": ("huge_reserved", "free ones among them that are promised"),
+    "HugePages_Surp": ("huge_surplus", "huge pages beyond the pool"),
 }
 
 METRICS = tuple(

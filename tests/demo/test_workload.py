@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+
+import pytest
 
 from unveil.demo.workload import main
 
-if TYPE_CHECKING:
-    import pytest
 
-
+@pytest.mark.slow
 def test_it_says_each_second_how_long_its_steps_took(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["--megabytes", "4", "--seconds", "2.3", "--step", "0.02", "--activations", "1", "--renew", "0.5"]
     assert main(asked) == 0

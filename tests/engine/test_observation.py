@@ -59,6 +59,7 @@ def test_a_tree_with_almost_nothing_in_it_is_a_host_of_which_little_is_known(tmp
         assert observation.facts.value("memory.total") is None
 
 
+@pytest.mark.slow
 def test_it_leaves_no_file_open() -> None:
     before = set(Path("/proc/self/fd").iterdir())
     observation = Observation(Path("/"), gpu=False)

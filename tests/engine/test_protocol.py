@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unveil import errors
@@ -21,6 +21,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(number=st.integers(), method=st.text(), params=st.dictionaries(st.text(), JSON))
 def test_a_question_comes_back_as_it_was_asked_in_one_line(number: int, method: str, params: dict[str, Any]) -> None:
     line = protocol.question(number, method, params)
@@ -28,6 +29,7 @@ def test_a_question_comes_back_as_it_was_asked_in_one_line(number: int, method: 
     assert protocol.read_question(line) == (number, method, params)
 
 
+@settings(max_examples=40)
 @given(result=JSON)
 def test_an_answer_comes_back_as_it_was_given_in_one_line(result: Any) -> None:
     line = protocol.answer(1, result)

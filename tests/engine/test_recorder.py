@@ -56,6 +56,7 @@ def test_only_what_was_asked_for_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
 def test_a_signal_ends_it_in_good_order_and_its_handlers_are_put_back(tmp_path: Path, number: signal.Signals) -> None:
     before = signal.getsignal(number)
     timer = threading.Timer(1.6, os.kill, (os.getpid(), number))

@@ -95,7 +95,10 @@ def test_two_watchers_do_not_share_a_directory_and_the_refused_one_leaves_nothin
     watch()
 
 
-@pytest.mark.parametrize("wrong", ["socket", "kb", "rule"])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("wrong", ["socket", pytest.param("kb", marks=SLOW), pytest.param("rule", marks=SLOW)])
 def test_a_start_that_fails_leaves_nothing_open_and_the_directory_free(
     watch: Callable[..., Any], tmp_path: Path, wrong: str
 ) -> None:
@@ -249,7 +252,7 @@ def process(tmp_path: Path, kb: Path) -> Iterator[Callable[..., Process]]:
             each.child.wait()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_signal_ends_it_in_good_order(process: Callable[..., Process], number: signal.Signals) -> None:
     watcher = process()
     assert watcher.end(number) == 0, watcher.log.read_text()
@@ -260,6 +263,7 @@ def test_a_signal_ends_it_in_good_order(process: Callable[..., Process], number:
     assert "Traceback" not in watcher.log.read_text()
 
 
+@pytest.mark.slow
 def test_a_signal_that_comes_while_it_starts_ends_it_in_good_order_too(tmp_path: Path, kb: Path) -> None:
     program = (
         "import os, signal, sys, threading; from pathlib import Path\n"

@@ -33,6 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Watch."""
     import logging
+    import os
+
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(name, "1")  # before numpy is loaded: a pool of threads would only wait, and be paid for
 
     from unveil.engine.settings import load_settings
     from unveil.engine.watch import run_watch

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import os
 import secrets
 import socket
 import time
@@ -313,8 +312,6 @@ def run_watch(settings: Settings) -> None:
     """Watch this host until SIGTERM or SIGINT; SIGHUP has the knowledge base looked at again."""
     import signal
 
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
     watch = Watch(settings)
     signal.signal(signal.SIGTERM, lambda *_: watch.stop())
     signal.signal(signal.SIGINT, lambda *_: watch.stop())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from unveil.cli import connect, kb_lint, kb_schema, kb_test
+from unveil.cli import connect, kb_explain, kb_lint, kb_new, kb_schema, kb_test
 
 DESCRIPTION = """Lint and test the knowledge base: fingerprints, remediations, playbooks and what the site adds.
 
@@ -15,6 +15,8 @@ EXAMPLE = "unveil kb lint fingerprints/memory"
 ACTIONS = {
     "lint": kb_lint,
     "test": kb_test,
+    "explain": kb_explain,
+    "new": kb_new,
     "schema": kb_schema,
 }
 

@@ -1,0 +1,177 @@
+"""`unveil kb explain`: what a fingerprint asks, why, what it leads to, and whether this host can answer."""
+
+from __future__ import annotations
+
+import difflib
+import time
+from typing import TYPE_CHECKING, Any
+
+from unveil.cli import draw
+from unveil.cli.snapshot import add_host_root, host_root
+from unveil.errors import BadInputError, UnreadableError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from unveil.knowledge.knowledge_base import KnowledgeBase
+    from unveil.records.fingerprint import Clause, Fingerprint
+    from unveil.records.remediation import Remediation
+
+SUMMARY = "say what a fingerprint asks, why, and whether this host can answer"
+DESCRIPTION = """Draw a fingerprint: its clauses with their notes, how they combine, its fixes, what it needs of a host.
+
+This host is looked at once, to say whether it has all of that (--no-host leaves it alone). Whether the fingerprint
+matches now is another question: `unveil explain NAME` asks the running watcher."""
+EXAMPLE = "unveil kb explain reduced_huge_page_coverage"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    parser.add_argument("name", metavar="FINGERPRINT", help="its name")
+    parser.add_argument("--no-host", dest="host", action="store_false", help="do not look at this host")
+    parser.add_argument("--no-gpu", dest="gpu", action="store_const", const=False, help="leave NVML alone")
+    add_host_root(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Draw it; 0."""
+    from unveil.engine.needs import needs
+    from unveil.records.codec import encode
+
+    knowledge = _knowledge(arguments.kb)
+    fingerprint = knowledge.fingerprint(arguments.name)
+    if fingerprint is None:
+        near = difflib.get_close_matches(arguments.name, [each.name for each in knowledge.fingerprints], n=1)
+        hint = f"did you mean {near[0]}?" if near else "`unveil kb test --verbose` names them all"
+        raise BadInputError(f"no fingerprint {arguments.name!r} in this knowledge base", hint=hint)
+    fixes = knowledge.fixes(fingerprint.name)
+    needed = tuple(sorted(needs(fingerprint)))
+    missing = _missing(arguments, needed) if arguments.host else None
+    if arguments.json:
+        draw.print_json(
+            {
+                "fingerprint": encode(fingerprint),
+                "remediations": encode(fixes),
+                "needs": list(needed),
+                "missing": None if missing is None else list(missing),
+            }
+        )
+        return 0
+    _draw_head(fingerprint)
+    _draw_signature(fingerprint)
+    _draw_fixes(fixes)
+    draw.line(f"Needs: {', '.join(needed) or 'nothing but an attribution'}")
+    if missing is not None:
+        _draw_host(missing)
+    return 0
+
+
+def _knowledge(kb: str | None) -> KnowledgeBase:
+    from unveil.knowledge.content import knowledge_root
+    from unveil.knowledge.loading import load
+
+    root = knowledge_root(kb)
+    loaded = load(root)
+    if loaded.knowledge is None:
+        raise UnreadableError(f"{loaded.errors[0]}", hint=f"`unveil kb lint --kb {root}` lists everything")
+    return loaded.knowledge
+
+
+def _missing(arguments: argparse.Namespace, needed: tuple[str, ...]) -> tuple[str, ...]:
+    """Return which of some metrics and facts this host does not give."""
+    from unveil.host.root import HostRoot
+    from unveil.host.snapshot import take_snapshot
+
+    wants_gpus = any(name.startswith("gpu.") for name in needed)
+    gpus = arguments.gpu if wants_gpus else False
+    taken = take_snapshot(HostRoot(host_root(arguments)), wall_s=time.time(), gpus=gpus)
+    there = {reading.metric for reading in taken.readings if reading.value is not None}
+    there |= {fact.name for fact in taken.facts if fact.value is not None}
+    return tuple(name for name in needed if name not in there)
+
+
+def _draw_head(fingerprint: Fingerprint) -> None:
+    draw.line(f"{fingerprint.name}: {fingerprint.title}", style="bold")
+    draw.line(
+        f"{fingerprint.path}; status {fingerprint.status}, level {fingerprint.level}, per {fingerprint.group_by}"
+        f"{f', owned by {fingerprint.owner}' if fingerprint.owner else ''}, {fingerprint.date}"
+    )
+    draw.line(f"\n{fingerprint.description}\n")
+
+
+def _draw_signature(fingerprint: Fingerprint) -> None:
+    draw.table(
+        ("clause", "what is asked", "of", "absent", "why"),
+        (
+            (
+                clause.name,
+                asked(clause),
+                _subject(clause, fingerprint),
+                "no" if clause.optional else "unknown",
+                clause.note,
+            )
+            for clause in fingerprint.clauses
+        ),
+    )
+    draw.line(f"Condition: {fingerprint.condition}")
+    draw.line(
+        f"Fires once it held for {draw.span(fingerprint.hold_s)}; over when it was quiet for "
+        f"{draw.span(fingerprint.keep_firing_s)}."
+    )
+    draw.line("\nLooks the same and is none:")
+    for text in fingerprint.falsepositives:
+        draw.line(f"  - {text}")
+    for link in fingerprint.references:
+        draw.line(f"See {link}")
+
+
+def asked(clause: Clause) -> str:
+    """Return what a clause asks for, in one line: ``memory.cgroup_anon.last gte 209,715,200``."""
+    from unveil.matching.clauses import text_of
+    from unveil.records.fingerprint import FactClause, FeatureClause
+
+    if isinstance(clause, FactClause):
+        return f"fact {clause.fact} {clause.operator} {text_of(clause.operand)}"
+    if isinstance(clause, FeatureClause):
+        if clause.operator in ("up", "down"):
+            return f"{clause.feature} {clause.operator} by {clause.threshold:g} sigma"
+        return f"{clause.feature} {clause.operator} {draw.quantity(clause.threshold)}"
+    return f"share of {clause.subsystem} {clause.operator} {clause.threshold:g}"
+
+
+def _subject(clause: Any, fingerprint: Fingerprint) -> str:
+    from unveil.records.fingerprint import ShareClause
+
+    if isinstance(clause, ShareClause):
+        return "window"
+    return str(clause.entity or fingerprint.group_by)
+
+
+def _draw_fixes(fixes: tuple[Remediation, ...]) -> None:
+    if not fixes:
+        draw.line("\nFixes: none; it is reported only.\n")
+        return
+    draw.table(
+        ("fix", "status", "at most", "impact", "undone", "changes", "kept when"),
+        (
+            (
+                each.name,
+                each.status,
+                str(each.mode),
+                each.impact + (", interrupts" if each.interrupts_workload else ""),
+                "yes" if each.reversible else "no",
+                "\n".join(setting.address for setting in each.settings),
+                "; ".join(
+                    f"{rule.feature} {rule.direction} by {rule.effect:.0%}" for rule in each.verification.improve
+                ) or "the fingerprint clears",
+            )
+            for each in fixes
+        ),
+    )  # fmt: skip
+
+
+def _draw_host(missing: tuple[str, ...]) -> None:
+    if missing:
+        draw.line(f"This host has no {', '.join(missing)}: it can only answer unknown here.", style="yellow")
+    else:
+        draw.line("This host has all of it.", style="green")

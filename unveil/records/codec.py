@@ -39,7 +39,7 @@ def encode(value: Any) -> Any:
         return value
     if kind is float:
         return value if math.isfinite(value) else None
-    if names := _field_names(kind):
+    if names := _field_names(kind):  # type: ignore[arg-type]  # a class is hashable
         return {name: encode(getattr(value, name)) for name in names}
     if isinstance(value, tuple | list):
         return [encode(item) for item in value]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from unveil.errors import UnreadableError
+from unveil.errors import UnreadableError, UnwritableError
 from unveil.records.knowledge import KnowledgeState
 from unveil.records.match import EpisodeState
 from unveil.records.run import RunState, Step
@@ -84,6 +84,65 @@ def test_steps_are_chained_and_an_altered_one_shows(journal: Journal, run: Run) 
     other.close()
     assert queries.broken_link() == 2
     queries.close()
+
+
+@pytest.mark.parametrize(
+    ("harm", "broken"),
+    [
+        ("UPDATE run_steps SET state = 'kept' WHERE seq = 2", 2),
+        ("UPDATE run_steps SET state = 'nonsense' WHERE seq = 2", 2),
+        ("DELETE FROM run_steps WHERE seq = 1", 2),
+        ("DELETE FROM run_steps WHERE seq = 2", 1),  # the end of the chain
+        ("DELETE FROM run_steps", 0),
+    ],
+)
+def test_the_audit_answers_whatever_was_done_to_the_steps(journal: Journal, run: Run, harm: str, broken: int) -> None:
+    journal.put_run(replace(run, steps=(*run.steps, Step(at_s=3, state=RunState.APPROVED, cause="y", actor="uid:0"))))
+    with sqlite3.connect(journal.path) as other:
+        other.execute(harm)
+    other.close()
+    queries = Queries(journal.path)
+    assert queries.broken_link() == broken
+    queries.close()
+
+
+def test_a_row_that_is_no_record_is_said_and_keeps_no_other_question_from_its_answer(
+    journal: Journal, run: Run, episode: Episode
+) -> None:
+    journal.put_run(run)
+    journal.put_episodes((episode,))
+    queries = Queries(journal.path)
+    for harm in ("UPDATE runs SET plan = '{}'", "UPDATE runs SET plan = '{'", "UPDATE run_steps SET state = 'x'"):
+        with sqlite3.connect(journal.path) as other:
+            other.execute(harm)
+        other.close()
+        with pytest.raises(UnreadableError, match="cannot be read"):
+            queries.runs()
+    assert queries.episodes() == (episode,)
+    queries.close()
+
+
+def test_damaged_pages_under_a_writer_are_said_and_it_still_closes(
+    tmp_path: Path, window: Callable[..., WindowSummary], run: Run
+) -> None:
+    journal = Journal(tmp_path / "journal.db")
+    for index in range(200):
+        journal.append_second(window(index), ())
+    queries = Queries(journal.path)
+    journal._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with journal.path.open("r+b") as file:
+        size = file.seek(0, 2)
+        file.seek(4096)
+        file.write(b"\xa5" * (size - 4096))
+    journal._db.execute("PRAGMA shrink_memory")  # what it holds in memory is well
+    with pytest.raises(UnwritableError, match="cannot be written"):
+        journal.append_second(window(200), ())
+    with pytest.raises(UnwritableError, match="cannot be written"):
+        journal.put_run(run)
+    with pytest.raises(UnreadableError, match="cannot be read"):
+        queries.windows(limit=300)
+    queries.close()
+    journal.close()
 
 
 def test_what_a_killed_process_had_written_is_there(tmp_path: Path) -> None:
@@ -171,5 +230,11 @@ def test_a_foreign_or_newer_file_is_refused_and_left_alone(tmp_path: Path) -> No
     connection.close()
     with pytest.raises(UnreadableError, match="newer unveil"):
         Journal(newer)
+    for harm in ("UPDATE meta SET value = 'x'", "DELETE FROM meta"):
+        with sqlite3.connect(newer) as connection:
+            connection.execute(harm)
+        connection.close()
+        with pytest.raises(UnreadableError, match="cannot open the journal"):
+            Queries(newer)
     with pytest.raises(UnreadableError, match="no journal at"):
         Queries(tmp_path / "absent.db")

@@ -24,7 +24,7 @@ def open_journal(path: Path, *, readonly: bool) -> sqlite3.Connection:
     try:
         connection = _connect(path, readonly=readonly)
         _check_version(connection, path, readonly=readonly)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, ValueError, TypeError) as error:  # the latter two: its version is no number, or not told
         raise UnreadableError(
             f"cannot open the journal {path}: {error}", hint="move the file away to start a new journal"
         ) from error

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from unveil.records.window import WindowSummary
 
 FIRST_DIGEST = "0" * 64
+_OURS = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError)  # wrong questions, not a wrong disk
 
 
 def step_digest(previous: str, run: str, step: Step) -> str:
@@ -43,8 +44,8 @@ def _text(record: object) -> str:
 
 
 class Journal:
-    """Append-only history in one SQLite file. Whatever writes raises UnwritableError when the disk does not take it:
-    then nothing of it was kept, and the same can be tried again later.
+    """Append-only history in one SQLite file. Whatever writes raises UnwritableError when the disk does not take it,
+    or the file is damaged: then nothing of it was kept, and the same can be tried again later.
     """
 
     def __init__(self, path: Path) -> None:
@@ -53,7 +54,7 @@ class Journal:
 
     def close(self) -> None:
         """Fold the write-ahead log into the file, where there is room for it, and let it go."""
-        with suppress(sqlite3.OperationalError):  # no room: the log stays beside the file, and is read with it
+        with suppress(sqlite3.DatabaseError):  # no room: the log stays beside the file, and is read with it
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._db.close()
 
@@ -65,13 +66,18 @@ class Journal:
             self._db.execute("BEGIN IMMEDIATE")
             yield
             self._db.execute("COMMIT")
-        except sqlite3.OperationalError as error:
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, _OURS):
+                raise
+            full = isinstance(error, sqlite3.OperationalError)
             raise UnwritableError(
-                f"the journal {self.path} cannot be written: {error}", hint="make room on its disk"
+                f"the journal {self.path} cannot be written: {error}",
+                hint="make room on its disk" if full else "stop the watcher and move the file away: it is damaged",
             ) from error
         finally:
             if self._db.in_transaction:  # SQLite ends it by itself for some errors, and not for others
-                self._db.execute("ROLLBACK")
+                with suppress(sqlite3.DatabaseError):  # of a damaged file not even that
+                    self._db.execute("ROLLBACK")
             if durable:
                 self._db.execute("PRAGMA synchronous = NORMAL")
 
@@ -192,7 +198,7 @@ class Journal:
                     "(SELECT watch, idx FROM windows ORDER BY wall_s LIMIT ?)",
                     (limit,),
                 ).rowcount
-        with suppress(sqlite3.OperationalError):  # no room to move pages: next time
+        with suppress(sqlite3.DatabaseError):  # no room to move pages: next time
             self._db.execute("PRAGMA incremental_vacuum(2000)").fetchall()
         return gone
 

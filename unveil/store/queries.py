@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import sqlite3
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
+from unveil.errors import UnreadableError
 from unveil.records.codec import decode
 from unveil.records.knowledge import KnowledgeState
 from unveil.records.match import Episode, EpisodeState
@@ -15,23 +18,52 @@ from unveil.store.connection import open_journal
 from unveil.store.journal import FIRST_DIGEST, step_digest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+Given = ParamSpec("Given")
+Told = TypeVar("Told")
+_STATES = frozenset(RunState)
+
+
+def _told(question: Callable[Concatenate[Queries, Given], Told]) -> Callable[Concatenate[Queries, Given], Told]:
+    """Let a question that meets damaged pages, or a row that is no record, say so instead of failing like our fault."""
+
+    @wraps(question)
+    def ask(queries: Queries, /, *args: Given.args, **kwargs: Given.kwargs) -> Told:
+        try:
+            return question(queries, *args, **kwargs)
+        except (sqlite3.ProgrammingError, sqlite3.DataError):
+            raise  # a wrong question, not a wrong file
+        except (sqlite3.DatabaseError, ValueError, TypeError, KeyError, AttributeError, StopIteration) as error:
+            raise UnreadableError(
+                f"the journal {queries.path} cannot be read: {error}",
+                hint="when it is damaged: stop the watcher and move the file away",
+            ) from error
+
+    return ask
 
 
 class Queries:
-    """Read-only view. Cheap to open; sees what was committed up to each question."""
+    """Read-only view. Cheap to open; sees what was committed up to each question.
+
+    Whatever asks raises UnreadableError when the file is damaged.
+    """
 
     def __init__(self, path: Path) -> None:
         self._db = open_journal(path, readonly=True)
+        self.path = path
 
     def close(self) -> None:
         """Let the file go."""
         self._db.close()
 
+    @_told
     def watches(self) -> list[tuple[int, float, float | None]]:
         """Return (number, started, ended or None) of each watch, oldest first."""
         return self._db.execute("SELECT id, started_s, ended_s FROM watches ORDER BY id").fetchall()
 
+    @_told
     def windows(self, *, limit: int, before: tuple[int, int] | None = None) -> tuple[WindowSummary, ...]:
         """Return the newest windows, newest first, or those before a (watch, index)."""
         rows = self._db.execute(
@@ -40,11 +72,13 @@ class Queries:
         )
         return tuple(decode(WindowSummary, json.loads(summary)) for (summary,) in rows)
 
+    @_told
     def window(self, watch: int, index: int) -> WindowSummary | None:
         """Return one window, or None when it is not (or no longer) there."""
         row = self._db.execute("SELECT summary FROM windows WHERE watch = ? AND idx = ?", (watch, index)).fetchone()
         return None if row is None else decode(WindowSummary, json.loads(row[0]))
 
+    @_told
     def count_windows(self, watch: int) -> tuple[int, int, int]:
         """Return (how many, lowest index, highest index) of a watch's windows; (0, 0, -1) when there is none."""
         count, low, high = self._db.execute(
@@ -52,6 +86,7 @@ class Queries:
         ).fetchone()
         return (count, low, high) if count else (0, 0, -1)
 
+    @_told
     def episodes(self, *, limit: int = 200, open_only: bool = False) -> tuple[Episode, ...]:
         """Return episodes, newest first."""
         rows = self._db.execute(
@@ -60,11 +95,13 @@ class Queries:
         )
         return tuple(decode(Episode, json.loads(episode)) for (episode,) in rows)
 
+    @_told
     def episode(self, prefix: str) -> Episode | None:
         """Return the one episode whose id begins so; None when there is none or more than one."""
         rows = self._db.execute("SELECT episode FROM episodes WHERE id GLOB ? LIMIT 2", (_glob(prefix),)).fetchall()
         return decode(Episode, json.loads(rows[0][0])) if len(rows) == 1 else None
 
+    @_told
     def runs(
         self, *, limit: int = 200, states: tuple[RunState, ...] = (), episode: str | None = None
     ) -> tuple[Run, ...]:
@@ -78,6 +115,7 @@ class Queries:
         ).fetchall()
         return tuple(self._run(*row) for row in rows)
 
+    @_told
     def run(self, prefix: str) -> Run | None:
         """Return the one run whose id begins so; None when there is none or more than one."""
         rows = self._db.execute(
@@ -100,6 +138,7 @@ class Queries:
             written=json.loads(written),
         )
 
+    @_told
     def run_events(self, run: str, *, after: int = 0, limit: int = 1000) -> list[tuple[int, float, dict[str, Any]]]:
         """Return (number, time, event) of what a run's playbook reported, oldest first."""
         rows = self._db.execute(
@@ -108,28 +147,41 @@ class Queries:
         )
         return [(seq, at_s, json.loads(event)) for seq, at_s, event in rows]
 
+    @_told
     def knowledge(self) -> KnowledgeState | None:
         """Return the newest word on the knowledge base."""
         row = self._db.execute("SELECT state FROM knowledge ORDER BY seq DESC LIMIT 1").fetchone()
         return None if row is None else decode(KnowledgeState, json.loads(row[0]))
 
+    @_told
     def silences(self, *, at_s: float) -> tuple[Silence, ...]:
         """Return the silences that have not expired."""
         rows = self._db.execute("SELECT silence FROM silences WHERE until_s > ? ORDER BY until_s", (at_s,))
         return tuple(decode(Silence, json.loads(silence)) for (silence,) in rows)
 
+    @_told
     def broken_link(self) -> int | None:
-        """Return the number of the first run step whose digest does not follow from the one before; None if all do."""
+        """Return the number of the first run step that was altered, or after which one is missing; None if all is well.
+
+        A step that follows is told by the digests; one cut off from the end by the run, which says how far it got.
+        """
         previous = FIRST_DIGEST
         rows = self._db.execute(
             "SELECT seq, run, at_s, state, cause, actor, detail, digest FROM run_steps ORDER BY seq"
         )
         for seq, run, at_s, state, cause, actor, detail, digest in rows:
+            if state not in _STATES:
+                return int(seq)
             step = Step(at_s=at_s, state=RunState(state), cause=cause, actor=actor, detail=detail)
             if step_digest(previous, run, step) != digest:
                 return int(seq)
             previous = digest
-        return None
+        row = self._db.execute(
+            "SELECT coalesce(max(run_steps.seq), 0) AS last FROM runs LEFT JOIN run_steps ON run_steps.run = runs.id "
+            "GROUP BY runs.id HAVING runs.state IS NOT "
+            "(SELECT state FROM run_steps WHERE run = runs.id ORDER BY seq DESC LIMIT 1) ORDER BY last LIMIT 1"
+        ).fetchone()
+        return None if row is None else int(row[0])
 
 
 def _glob(prefix: str) -> str:

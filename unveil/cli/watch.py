@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host-root", type=Path, metavar="DIR", help="where the host's proc and sys are (default: /)")
     parser.add_argument("--profile", metavar="MODE", help="site, observe, manual, approve or auto (default: site)")
     parser.add_argument("--rule", metavar="RULE", help="which detectors decide, e.g. 'zscore|mahalanobis' or '2of3'")
-    parser.add_argument("--false-alarms-per-day", type=float, metavar="N", help="on an ordinary host (default: 1)")
+    parser.add_argument("--false-alarms-per-day", type=float, metavar="N", help="on an ordinary host (default: 24)")
     parser.add_argument("--no-gpu", dest="gpu", action="store_const", const=False, help="leave NVML alone")
     parser.add_argument("--verbose", action="store_true", help="log what it does, on standard error")
 

@@ -46,8 +46,8 @@ class Pace:
 
 
 # The quick pace tells a strong fault in 4 to 8 windows. The slow one tells a fault of which no window is stranger than
-# the strangest ordinary ones, but that stays. On recordings of injected faults it lifted F1 from .72 to .96 with no
-# alarm on the healthy ones: a host that was watched for minutes has each rare event among its few ordinary windows.
+# the strangest ordinary ones, but that stays: a host that was watched for minutes has each rare event among its few
+# ordinary windows, so that a single window can hardly be stranger than all of them.
 PACES = (
     Pace(smoothing=0.15, lowest=0.8, excursion=0.15),
     Pace(smoothing=0.05, lowest=0.7, excursion=0.1),

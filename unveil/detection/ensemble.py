@@ -40,9 +40,9 @@ class EnsembleSettings:
 
     Attributes:
         rule: see ``parse_rule``.
-        false_alarms_per_hour: how often the rule may call healthy windows anomalous; a run of them counts once. One,
-            because on recordings of injected faults F1 is .96 there without an alarm on the healthy ones; at three F1
-            is .99, but what other tenants do differently from one hour to the next alarms for minutes.
+        false_alarms_per_hour: how often the rule may call healthy windows anomalous; a run of them counts once. A
+            few times as many find little more, and what other tenants do differently from one hour to the next then
+            alarms for minutes.
         hold: windows in a row the rule must hold before the verdict is anomalous.
         windows_per_hour: 3,600 over the stride in seconds.
         reference: see ``ReferenceSettings``.

@@ -28,9 +28,9 @@ def median(rows: NDArray[np.floating], *, least: int = MIN_VALUES) -> NDArray[np
 def spread(residuals: NDArray[np.floating], *, least: int = MIN_VALUES) -> NDArray[np.float64]:
     """Return each column's root mean square about zero, its outer 2.5 % on either side pulled in first.
 
-    Not the median absolute deviation: features of a training job are bursty (a checkpoint each minute), and on
-    injected faults median and MAD were never better and up to .10 F1 worse than mean and standard deviation. Pulled in,
-    because a single glitch of 1e18 would blind the reference until it is forgotten.
+    Not the median absolute deviation: features of a training job are bursty (a checkpoint each minute), and to a
+    median each burst is an outlier. Pulled in, because a single glitch of 1e18 would blind the reference until it is
+    forgotten.
 
     Args:
         residuals: shape (windows, features), distances from the centre, NaN where absent.

@@ -33,7 +33,8 @@ class Settings:
         profile: how far automation may go at most on this host; a remediation's own mode only lowers it. ``site``
             takes what the knowledge base's inventory/profiles.yml says, which is to observe where it is silent.
         rule: which detectors decide, e.g. ``zscore|mahalanobis`` or ``2of3``.
-        false_alarms_per_day: expected anomalous stretches a day on an ordinary host.
+        false_alarms_per_day: anomalous stretches a day to expect on an ordinary host. An anomaly only says where to
+            look; episodes and fixes come from fingerprints, whether or not a window is anomalous.
         ordinary_hours, notable_days, journal_mb: how long the journal keeps ordinary windows; anomalous and matching
             ones; and its size.
         gpu: read NVML (in a child process).
@@ -44,7 +45,7 @@ class Settings:
     host_root: Path = Path("/")
     profile: str = "site"
     rule: str = "zscore|mahalanobis"
-    false_alarms_per_day: float = 1.0
+    false_alarms_per_day: float = 24.0
     ordinary_hours: float = 24.0
     notable_days: float = 30.0
     journal_mb: float = 256.0

@@ -2,8 +2,7 @@
 
 The paper's rule is the mean of |z|, which drowns an inefficiency that moves a handful of counters among hundreds of
 features. The largest |z| alone sees those, but also each rare counter's first event. The default lies between: the
-mean of the three farthest features, none of them counted beyond 10 sigmas. With the same faults found on recordings it
-gave no alarm on the healthy ones, where the largest |z| gave two and the mean ten.
+mean of the three farthest features, none of them counted beyond 10 sigmas.
 """
 
 from __future__ import annotations

@@ -69,4 +69,4 @@ def test_a_card_at_its_rated_limit_does_not_match_though_it_is_power_capped(
     assert clauses["lowered"]["answer"] == "no_match"
     assert explained[0]["answer"] == "no_match"
     time.sleep(8)
-    assert watcher.client.call("episodes") == []
+    assert not [each for each in watcher.client.call("episodes") if each["fingerprint"].startswith("gpu_")]

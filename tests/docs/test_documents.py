@@ -148,6 +148,14 @@ def test_a_command_that_is_shown_is_one_that_there_is(shown: Shown) -> None:
     parse(words[1:])
 
 
+def test_the_steps_of_the_workflow_are_commands_that_there_are() -> None:
+    workflows = [block for block in BLOCKS if block.language == "yaml" and "runs-on:" in block.text]
+    steps = [step for block in workflows for step in re.findall(r"- run: unveil (.+)", block.text)]
+    assert len(steps) >= 3
+    for step in steps:
+        parse(shlex.split(re.split(r" (?:>|\|\|)", step)[0]))
+
+
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_commands_in_the_text_exist(document: str) -> None:
     actions = {"kb": _actions("kb"), "runs": _actions("runs")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from unveil.cli import connect, kb_explain, kb_lint, kb_new, kb_schema, kb_test
+from unveil.cli import connect, kb_diff, kb_explain, kb_lint, kb_new, kb_schema, kb_test
 
 DESCRIPTION = """Lint and test the knowledge base: fingerprints, remediations, playbooks and what the site adds.
 
@@ -17,6 +17,7 @@ ACTIONS = {
     "test": kb_test,
     "explain": kb_explain,
     "new": kb_new,
+    "diff": kb_diff,
     "schema": kb_schema,
 }
 

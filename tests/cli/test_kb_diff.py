@@ -1,0 +1,70 @@
+"""`unveil kb diff`: for a terminal, for a pull request, for a program."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from unveil.cli.kb_diff import markdown
+from unveil.cli.main import main
+from unveil.knowledge.change import Change, Effect
+
+ROOT = Path(__file__).parents[2]
+FINGERPRINT = "fingerprints/cpu/cgroup_cpu_quota_throttling.yml"
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> tuple[str, str]:
+    for side in ("before", "after"):
+        for folder in ("fingerprints", "playbooks", "schemas", "inventory"):
+            shutil.copytree(ROOT / folder, tmp_path / side / folder)
+    return str(tmp_path / "before"), str(tmp_path / "after")
+
+
+def edit(side: str, old: str, new: str) -> None:
+    file = Path(side) / FINGERPRINT
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+
+
+def test_no_difference_is_zero_and_any_is_one(sides: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kb", "diff", *sides]) == 0
+    assert capsys.readouterr().out == "no differences\n"
+    edit(sides[1], "  for: ", "  for: 1")
+    assert main(["kb", "diff", *sides]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("tightened  fingerprint cgroup_cpu_quota_throttling: for ")
+    assert said.endswith("1 differences: 1 tightened\n")
+    assert main(["kb", "diff", sides[0], "--kb", sides[1], "--json"]) == 1
+    (change,) = json.loads(capsys.readouterr().out)
+    assert (change["effect"], change["kind"]) == ("tightened", "fingerprint")
+
+
+def test_text_is_said_to_be_text_and_folded_away_in_markdown(
+    sides: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(sides[1], "title: ", "title: Now ")
+    assert main(["kb", "diff", *sides]) == 1
+    assert "1 differences, in text only" in capsys.readouterr().out
+    assert main(["kb", "diff", *sides, "--format", "markdown"]) == 1
+    said = capsys.readouterr().out
+    assert "<details><summary>Text only</summary>" in said
+    assert "| text | fingerprint `cgroup_cpu_quota_throttling` | title edited |" in said
+
+
+def test_what_an_author_wrote_is_no_markup_in_the_comment() -> None:
+    change = Change(kind="tests", name="n", effect=Effect.RISK, what="a | b\n<script> [x](y) `c`")
+    row = markdown((change,)).splitlines()[-1]
+    assert row == "| **risk** | tests `n` | a \\| b &lt;script&gt; \\[x](y) \\`c\\` |"
+
+
+def test_a_side_that_is_none_is_bad_input(sides: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kb", "diff", "no_such_revision", "--kb", sides[1]]) == 2
+    assert "neither a folder" in capsys.readouterr().err
+    edit(sides[0], "kind: Fingerprint", "kind: [")
+    assert main(["kb", "diff", *sides]) == 2
+    assert f"{sides[0]} cannot be loaded: {FINGERPRINT}:" in capsys.readouterr().err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import stat
 import subprocess
 import sys
 from dataclasses import replace
@@ -204,37 +203,3 @@ def test_pruning_by_size_takes_the_oldest_tenth(journal: Journal, window: Callab
     queries = Queries(journal.path)
     assert queries.count_windows(1) == (45, 5, 49)
     queries.close()
-
-
-def test_the_file_is_its_owners_alone(journal: Journal) -> None:
-    assert stat.S_IMODE(journal.path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(journal.path.parent.stat().st_mode) == 0o700
-
-
-def test_a_foreign_or_newer_file_is_refused_and_left_alone(tmp_path: Path) -> None:
-    text = tmp_path / "notes.db"
-    text.write_text("not a database, but somebody's notes, long enough to be looked at")
-    with pytest.raises(UnreadableError, match="cannot open the journal"):
-        Journal(text)
-    assert text.read_text().startswith("not a database")
-    other = tmp_path / "other.db"
-    with sqlite3.connect(other) as connection:
-        connection.execute("CREATE TABLE theirs (x)")
-    connection.close()
-    with pytest.raises(UnreadableError, match="not a journal of unveil"):
-        Journal(other)
-    newer = tmp_path / "newer.db"
-    Journal(newer).close()
-    with sqlite3.connect(newer) as connection:
-        connection.execute("UPDATE meta SET value = '99' WHERE key = 'version'")
-    connection.close()
-    with pytest.raises(UnreadableError, match="newer unveil"):
-        Journal(newer)
-    for harm in ("UPDATE meta SET value = 'x'", "DELETE FROM meta"):
-        with sqlite3.connect(newer) as connection:
-            connection.execute(harm)
-        connection.close()
-        with pytest.raises(UnreadableError, match="cannot open the journal"):
-            Queries(newer)
-    with pytest.raises(UnreadableError, match="no journal at"):
-        Queries(tmp_path / "absent.db")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from unveil.engine.knowledge import KnowledgeInUse
-from unveil.errors import UnreadableError
+from unveil.errors import RefusedError, UnreadableError
 from unveil.records.remediation import Mode
 
 if TYPE_CHECKING:
@@ -82,3 +84,34 @@ def test_the_profile_of_the_watcher_or_of_the_site_only_ever_lowers_what_a_remed
         assert modes == {"observe": Mode.OBSERVE, "manual": Mode.MANUAL, "auto": Mode.APPROVE}
         assert knowledge.mode(remediation, profile="site", host="elsewhere") is Mode.OBSERVE
         assert knowledge.mode(remediation, profile="site", host="lab-1") is Mode.APPROVE
+
+
+def test_what_is_played_must_be_what_was_judged_even_while_the_files_on_disk_cannot_be_used(kb: Path) -> None:
+    playbook, module = kb / "playbooks/some_fix/apply.yml", kb / "playbooks/modules/unveil_setting.py"
+    with closing(KnowledgeInUse(str(kb), now_s=1.0)) as knowledge:
+        fix = knowledge.current.remediations[0]
+        plan: Any = SimpleNamespace(remediation=fix.name, remediation_revision=fix.revision)
+        gone: Any = SimpleNamespace(remediation="gone", remediation_revision="1")
+
+        def digests() -> dict[str, str]:
+            return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in (playbook, module)}
+
+        knowledge.refuse_altered(plan, digests())
+        (kb / "fingerprints/memory/some_dirt.yml").write_text("kind: [")  # nothing is taken up any more
+        knowledge.refuse_altered(plan, digests())
+        for path in (playbook, module):
+            good = path.read_text()
+            path.write_text(f"{good}\n# another\n")
+            with pytest.raises(RefusedError, match="not what they were"):
+                knowledge.refuse_altered(plan, digests())
+            played = digests()
+            path.write_text(good)
+            with pytest.raises(RefusedError, match="not what they were"):
+                knowledge.refuse_altered(plan, played)  # put back since, but that is what would be played
+            knowledge.refuse_altered(plan, digests())
+        (kb / "playbooks/some_fix/library").mkdir()
+        (kb / "playbooks/some_fix/library/unveil_setting.py").write_text("planted")
+        with pytest.raises(RefusedError, match="not what they were"):
+            knowledge.refuse_altered(plan, digests())
+        with pytest.raises(RefusedError, match="not what they were"):
+            knowledge.refuse_altered(gone, digests())

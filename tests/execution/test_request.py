@@ -23,7 +23,16 @@ def test_every_text_is_marked_as_data_wherever_it_stands(kit: Any, tmp_path: Pat
         settings={"sysctl:vm.dirty_ratio": ("1", hostile), "sysctl:vm.dirty_bytes": ("1", None)},
         variables={"name": hostile, "irqs": (hostile, "24"), "share": 0.5, "node": 1, "on": True},
     )
-    request = request_of(plan, run="r1", mark="m", modules=tmp_path, check=False, host_root="/", strict=False)
+    request = request_of(
+        plan,
+        run="r1",
+        mark="m",
+        playbook=tmp_path / "apply.yml",
+        modules=tmp_path,
+        check=False,
+        host_root="/",
+        strict=False,
+    )
     values = extravars(request)
     assert values["name"] == {"__ansible_unsafe": hostile}
     assert values["irqs"] == [{"__ansible_unsafe": hostile}, {"__ansible_unsafe": "24"}]

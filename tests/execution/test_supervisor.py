@@ -69,6 +69,48 @@ def test_what_others_may_write_is_not_run(
         supervisor.start(kit.run(kit.plan(tmp_path / "absent.yml"), 3))
 
 
+def test_a_refused_dry_run_leaves_nothing(supervisor: RunSupervisor, kit: Any, tmp_path: Path) -> None:
+    with pytest.raises(RefusedError, match="cannot be used"):
+        supervisor.dry_run(kit.plan(tmp_path / "absent.yml"))
+    assert list(supervisor.directory.glob("*")) == []
+
+
+def test_what_was_not_judged_is_not_played(kit: Any, playbook: Callable[..., Path], tmp_path: Path) -> None:
+    def refuse(plan: Any, digests: Any) -> None:
+        assert set(digests) == {plan.playbook, *(str(path) for path in kit.modules.glob("*.py"))}
+        raise RefusedError("not what was judged")
+
+    supervisor = RunSupervisor(tmp_path / "runs", kit.modules, judged=refuse)
+    run = kit.run(kit.plan(playbook("- ansible.builtin.debug: {msg: x}")))
+    for ask in (supervisor.prepare, supervisor.start):
+        with pytest.raises(RefusedError, match="not what was judged"):
+            ask(run)
+    assert not (supervisor.directory_of(run.id) / "request.json").exists()
+
+
+@ansible
+def test_what_is_played_is_what_was_there_at_the_start_and_nothing_that_lies_beside_it(
+    supervisor: RunSupervisor, kit: Any, playbook: Callable[..., Path]
+) -> None:
+    path = playbook("- ansible.builtin.debug: {msg: \"said {{ word | default('nothing') }}\"}")
+    for folder, name, text in (
+        ("group_vars", "all.yml", "word: planted"),
+        ("library", "unveil_setting.py", "raise SystemExit"),
+        ("action_plugins", "debug.py", "raise SystemExit('planted')"),
+    ):
+        (path.parent / folder).mkdir()
+        (path.parent / folder / name).write_text(text)
+    run = kit.run(kit.plan(path))
+    supervisor.prepare(run)
+    path.write_text("- hosts: localhost\n  tasks: [{ansible.builtin.debug: {msg: changed meanwhile}}]\n")
+    child = supervisor.start(run)
+    result, events = kit.finish(child)
+    assert result.status is Status.SUCCESSFUL, result
+    assert [event.message for event in events if event.kind == "runner_on_ok"] == ["said nothing"]
+    supervisor.discard(child)
+    assert not (supervisor.directory / run.id).exists() or not any((supervisor.directory / run.id).iterdir())
+
+
 @ansible
 def test_a_child_outlives_its_watcher_and_the_next_one_adopts_it(
     supervisor: RunSupervisor, kit: Any, playbook: Callable[..., Path], tmp_path: Path

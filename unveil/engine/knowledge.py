@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from unveil.errors import RefusedError
 from unveil.knowledge.content import knowledge_root
 from unveil.knowledge.knowledge_base import KnowledgeBase, state_of
 from unveil.knowledge.reload import Reloader
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from unveil.records.knowledge import KnowledgeState
     from unveil.records.remediation import Mode, Remediation
+    from unveil.records.run import Plan
 
 _LOG = logging.getLogger(__name__)
 
@@ -50,6 +53,38 @@ class KnowledgeInUse:
     def close(self) -> None:
         """Stop following the files."""
         self._reloader.close()
+
+    def refuse_altered(self, plan: Plan, digests: Mapping[str, str]) -> None:
+        """Refuse to play what is not what was judged when the plan was drawn.
+
+        The generation in use may be older than the files: a change is taken up a moment later, and not at all while
+        anything in the folder is wrong. So the revision is made anew, of the files that would be played.
+
+        Args:
+            digests: absolute path → sha256 of what would be played.
+
+        Raises:
+            RefusedError: they are not the files of the revision that was approved.
+        """
+        from unveil.knowledge.content import PLAYBOOKS
+        from unveil.knowledge.pack import read_pack
+        from unveil.knowledge.parse import revision
+
+        remediation = self.current.remediation(plan.remediation)
+        files = dict(read_pack(self.root).digests)
+        own = f"{self.current.root}/"
+        files.update((path.removeprefix(own), digest) for path, digest in digests.items())
+        folder = "" if remediation is None else remediation.path.rpartition("/")[0]
+        beside = {
+            path: digest
+            for path, digest in files.items()
+            if path.startswith((f"{folder}/", f"{PLAYBOOKS}/modules/", "/")) and path != f"{folder}/remediation.yml"
+        }
+        if remediation is None or revision(remediation, beside) != plan.remediation_revision:
+            raise RefusedError(
+                f"the files of {plan.remediation} are not what they were when the plan was made",
+                hint="`unveil status` says whether the knowledge base on disk can be used; then plan again",
+            )
 
     def mode(self, remediation: Remediation, *, profile: str, host: str) -> Mode:
         """Return how far automation may go with a remediation on this host.

@@ -123,7 +123,8 @@ class RunDriver:
         """Start an approved plan, after a last look at policy, silences, fresh windows and the settings themselves.
 
         Raises:
-            RefusedError: it may not run now; the run waits on, unless its plan is out of date.
+            RefusedError: it may not run now, or its playbook is not what was judged; the run waits on, unless its plan
+                is out of date.
             ConflictError: a setting is no longer what the plan says; the run ends refused.
         """
         self._same_plan(run, plan_hash)
@@ -134,6 +135,7 @@ class RunDriver:
         if stale := drifted(run.plan, self._settings.peek):
             self._step(run, RunState.REFUSED, Cause.PLAN_STALE, WATCHER, f"changed since: {', '.join(stale)}")
             raise ConflictError(f"{run.id} is out of date: {', '.join(stale)} changed since", hint="plan again")
+        self._supervisor.prepare(run)
         return self._start(run, situation, actor)
 
     def dry_run(self, run: Run) -> None:

@@ -142,7 +142,10 @@ class Watch:
             queries=self.queries,
             settings=self.settings,
             supervisor=RunSupervisor(
-                self.state_dir.runs, self.knowledge.root / "playbooks" / "modules", host_root=str(self.config.host_root)
+                self.state_dir.runs,
+                self.knowledge.root / "playbooks" / "modules",
+                host_root=str(self.config.host_root),
+                judged=self.knowledge.refuse_altered,
             ),
             situation=self._situation,
             peek=self._peek,

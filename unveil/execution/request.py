@@ -1,8 +1,8 @@
 """What a run's child is asked to do, and what it answers: plain files in the run's directory.
 
 ``request.json`` the supervisor writes · ``child.json`` who the child is · ``events.jsonl`` one line an event ·
-``result.json`` the answer, written whole and last · ``child.log`` what it said on its standard error · ``work/``
-Ansible's private directory, deleted once its events are taken over.
+``result.json`` the answer, written whole and last · ``child.log`` what it said on its standard error · ``played/``
+copies of the playbook and our modules · ``work/`` Ansible's private directory, deleted once its events are taken over.
 """
 
 from __future__ import annotations
@@ -132,12 +132,14 @@ class RunResult:
     differences: tuple[Difference, ...] = ()
 
 
-def request_of(plan: Plan, *, run: str, mark: str, modules: Path, check: bool, host_root: str, strict: bool) -> Request:
-    """Return the request that carries out a plan."""
+def request_of(
+    plan: Plan, *, run: str, mark: str, playbook: Path, modules: Path, check: bool, host_root: str, strict: bool
+) -> Request:
+    """Return the request that carries out a plan, with the copies that are to be played."""
     return Request(
         run=run,
         mark=mark,
-        playbook=plan.playbook,
+        playbook=str(playbook),
         modules=str(modules),
         check=check,
         timeout_s=plan.timeout_s,

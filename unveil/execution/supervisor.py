@@ -11,7 +11,6 @@ import os
 import secrets
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import time
@@ -19,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unveil.errors import RefusedError
+from unveil.errors import RefusedError, UnveilError
 from unveil.execution import processes
+from unveil.execution.played import PLAYED, take_along
 from unveil.execution.request import (
     CHILD,
     EVENTS,
@@ -42,6 +42,9 @@ from unveil.records.codec import encode
 from unveil.remediation.planner import digest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from unveil.execution.played import Played
     from unveil.execution.request import Request
     from unveil.records.run import Plan, Run
 
@@ -136,7 +139,7 @@ class ChildRun:
         """End every process of a run whose child cannot do it, and write the result that it did not."""
         survivors = processes.end(lambda: processes.marked(self.request.mark), within_s=2.0)
         if self._process is not None:
-            self._process.wait()
+            self._process.poll()  # one that hangs in the kernel is reaped when it ends, and not waited for
         said = ""
         if (log := self.directory / LOG).exists():
             said = log.read_bytes()[-500:].decode("utf-8", "replace").strip().rpartition("\n")[2]
@@ -177,12 +180,23 @@ class RunSupervisor:
         directory: holds one directory a run; made with mode 0700.
         modules: the folder with our Ansible modules (``playbooks/modules``).
         host_root: passed on to the modules.
+        judged: asked before anything is played, with the plan and path → sha256 of what would be; raises RefusedError
+            when that is not what the plan was drawn with.
     """
 
-    def __init__(self, directory: Path, modules: Path, *, host_root: str = "/") -> None:
+    def __init__(
+        self,
+        directory: Path,
+        modules: Path,
+        *,
+        host_root: str = "/",
+        judged: Callable[[Plan, Mapping[str, str]], None] = lambda _plan, _digests: None,
+    ) -> None:
         self.directory = directory
         self._modules = modules
         self._host_root = host_root
+        self._judged = judged
+        self._prepared: tuple[str, Played] | None = None
         self._ending: list[ChildRun] = []  # they have answered, and are about to end: reaped at the next look
 
     def directory_of(self, run_id: str) -> Path:
@@ -191,13 +205,26 @@ class RunSupervisor:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         return path
 
+    def prepare(self, run: Run) -> None:
+        """Take along what a run would play, so that whatever is wrong with it is told before the run starts.
+
+        Raises:
+            RefusedError: as `start`.
+            UnwritableError: there is no room for it.
+        """
+        self._prepared = (run.id, self._take_along(run.plan, self.directory_of(run.id)))
+
     def start(self, run: Run, *, strict: bool = False) -> ChildRun:
         """Start the playbook of a run for good and return its child. The snapshot must be on the disk before.
 
         Raises:
-            RefusedError: the plan is not what was hashed, its playbook may be written by others, or it already ran.
+            RefusedError: the plan is not what was hashed, its playbook may be written by others or is another than it
+                was drawn with, or it already ran.
+            UnwritableError: there is no room for it.
         """
-        return self._start(run.plan, self.directory_of(run.id), check=False, strict=strict)
+        prepared, self._prepared = self._prepared, None
+        played = prepared[1] if prepared is not None and prepared[0] == run.id else None
+        return self._start(run.plan, self.directory_of(run.id), played, check=False, strict=strict)
 
     def dry_run(self, plan: Plan, *, strict: bool = False) -> ChildRun:
         """Start the playbook of a plan with ``--check --diff``: nothing is changed, the result says what would be.
@@ -207,7 +234,11 @@ class RunSupervisor:
         """
         directory = self.directory / f"dry-{plan.hash[:12]}-{secrets.token_hex(3)}"
         directory.mkdir(mode=0o700, parents=True)
-        return self._start(plan, directory, check=True, strict=strict)
+        try:
+            return self._start(plan, directory, None, check=True, strict=strict)
+        except UnveilError:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
 
     def adopt(self, run_id: str) -> ChildRun:
         """Return the child of a run that an earlier watcher started; `poll` says whether it lives and how it ended.
@@ -231,7 +262,8 @@ class RunSupervisor:
             return
         for name in (REQUEST, CHILD, EVENTS, RESULT, LOG):
             (child.directory / name).unlink(missing_ok=True)
-        shutil.rmtree(child.directory / WORK, ignore_errors=True)
+        for folder in (WORK, PLAYED):
+            shutil.rmtree(child.directory / folder, ignore_errors=True)
 
     def prune(self, before_s: float) -> int:
         """Delete the directories that hold only a snapshot from before a time (since the epoch, s); return how many."""
@@ -243,19 +275,24 @@ class RunSupervisor:
                 gone += 1
         return gone
 
-    def _start(self, plan: Plan, directory: Path, *, check: bool, strict: bool) -> ChildRun:
+    def _take_along(self, plan: Plan, directory: Path) -> Played:
         if plan.hash != digest(plan):
             raise RefusedError("the plan is not what was hashed", hint="plan again")
         if (directory / REQUEST).exists():
             raise RefusedError(f"a playbook was already started for {directory.name}", hint="adopt it")
-        for path in (Path(plan.playbook), self._modules, *sorted(self._modules.glob("*.py"))):
-            _refuse_open_to_others(path)
+        played = take_along(Path(plan.playbook), self._modules, directory)
+        self._judged(plan, played.digests)
+        return played
+
+    def _start(self, plan: Plan, directory: Path, played: Played | None, *, check: bool, strict: bool) -> ChildRun:
+        played = played or self._take_along(plan, directory)
         mark = f"{directory.name}.{secrets.token_hex(8)}"
         request = request_of(
             plan,
             run=directory.name,
             mark=mark,
-            modules=self._modules,
+            playbook=played.playbook,
+            modules=played.modules,
             check=check,
             host_root=self._host_root,
             strict=strict,
@@ -286,17 +323,3 @@ def scrubbed_environment(mark: str, home: Path, passed_on: tuple[str, ...] = _PA
         processes.MARK: mark,
         **{name: os.environ[name] for name in passed_on if name in os.environ},
     }
-
-
-def _refuse_open_to_others(path: Path) -> None:
-    """Refuse what less trusted users may write: the executor acts from it, often as root.
-
-    Raises:
-        RefusedError: it is not there, or its owner is neither root nor us, or everyone may write it.
-    """
-    try:
-        found = path.stat()
-    except OSError as error:
-        raise RefusedError(f"{path} cannot be used: {error.strerror}") from error
-    if found.st_uid not in (0, os.geteuid()) or found.st_mode & stat.S_IWOTH:
-        raise RefusedError(f"{path} may be written by others", hint="chown it to the executor's user and chmod o-w it")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
 from unveil.cli.main import COMMANDS, main
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -38,15 +42,21 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
     [
         (["fly"], 3, "invalid choice: 'fly'"),
         (["watch", "--fly"], 3, "unrecognized arguments: --fly"),
+        (["statsu"], 3, "did you mean `unveil status`?"),
+        (["runs", "aply", "r1"], 3, "did you mean `unveil runs apply`?"),
+        (["runs", "apply", "r1", "--y"], 3, "unrecognized arguments: --y"),
         (["runs"], 3, "ACTION"),
         (["runs", "show"], 3, "RUN"),
         (["replay", "/nonexistent.parquet"], 2, "/nonexistent.parquet"),
         (["kb", "lint", "/nonexistent"], 2, "/nonexistent does not exist"),
         (["kb", "lint", "--kb", "/nonexistent"], 2, "/nonexistent"),
+        (["kb", "lint", "/etc/passwd"], 2, "/etc/passwd is not in the knowledge base"),
         (["kb", "lint", "--explain", "K999"], 2, "no check 'K999'"),
         (["kb", "test", "no_such_fingerprint"], 2, "no fingerprint 'no_such_fingerprint'"),
         (["snapshot", "--host-root", "/nonexistent"], 2, "holds neither proc nor sys"),
         (["doctor", "--host-root", "/nonexistent"], 2, "holds neither proc nor sys"),
+        (["watch", "--host-root", "/nonexistent", "--state-dir", "/nonexistent"], 2, "holds neither proc nor sys"),
+        (["record", "/tmp/x.parquet", "--for", "0s"], 3, "a second at least"),
         (["record", "/nonexistent/x.parquet", "--for", "1s"], 2, "/nonexistent"),
         (["record", "/tmp/x.parquet", "--for", "soon"], 3, "not a length of time"),
         (["status", "--state-dir", "/nonexistent"], 1, "no watcher listens at /nonexistent"),
@@ -68,8 +78,26 @@ def test_an_error_is_one_line_with_its_exit_code(words: list[str], code: int, sa
     assert len(lines) <= 2, "one line, and a hint"
 
 
-def test_a_reader_that_had_enough_is_no_error() -> None:
-    program = f"{sys.executable} -m unveil kb lint --list-checks | head -1; exit ${{PIPESTATUS[0]}}"
+@pytest.mark.parametrize("words", ["kb lint --list-checks", "kb test --verbose"])
+def test_a_reader_that_had_enough_is_no_error(words: str) -> None:
+    program = f"{sys.executable} -m unveil {words} | head -1; exit ${{PIPESTATUS[0]}}"
     ended = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert ended.returncode == 0
     assert ended.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "said"), [(">/dev/full", 2, "unveil: No space left on device\n"), (">&-", 0, "")]
+)
+def test_a_result_that_nobody_can_take_is_no_traceback(target: str, code: int, said: str) -> None:
+    program = f"{sys.executable} -m unveil kb lint --list-checks {target}"
+    ended = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stderr) == (code, said)
+
+
+def test_what_is_no_recording_is_not_taken_for_the_first_part_of_one(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.parquet"
+    notes.write_text("somebody's notes")
+    assert main(["record", str(notes), "--resume", "--for", "1s", "--quiet"]) == 2
+    assert [each.name for each in tmp_path.iterdir()] == ["notes.parquet"]
+    assert notes.read_text() == "somebody's notes"

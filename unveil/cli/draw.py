@@ -39,14 +39,21 @@ COLOURS = {
     "rolled_back": "yellow", "failed_clean": "red", "failed_dirty": "bold red", "inconclusive": "yellow",
     "reverted_by_other": "yellow", "applying": "cyan", "verifying": "cyan", "rolling_back": "cyan",
 }  # fmt: skip
+WHOLE = {"run", "episode", "silence", "state", "planned", "since", "when", "until"}  # columns that are copied, or short
 
 
 def console() -> Console:
     """Return the terminal (or pipe) for results; colours obey NO_COLOR."""
     from rich.console import Console
 
+    class Results(Console):
+        """rich ends the process with 1 when a reader had enough (`| head`); of ours that would mean findings."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
     width = None if sys.stdout.isatty() else 120
-    return Console(width=width, highlight=False, markup=False, emoji=False)
+    return Results(width=width, highlight=False, markup=False, emoji=False)
 
 
 def print_json(value: Any) -> None:
@@ -78,10 +85,17 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: st
     drawn = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False, expand=False)
     for column in columns:
         right = column.endswith(">")
-        drawn.add_column(column.rstrip(">"), justify="right" if right else "left", overflow="fold")
+        name = column.rstrip(">")
+        drawn.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=name in WHOLE)
     for row in rows:
         drawn.add_row(*(Text(text := plain(cell), style=COLOURS.get(text, "")) for cell in row))
-    console().print(drawn)
+    screen = console()
+    if screen.is_terminal:
+        screen.print(drawn)
+        return
+    with screen.capture() as captured:
+        screen.print(drawn)
+    print("\n".join(row.rstrip() for row in captured.get().splitlines()))  # a pipe, a log: no blanks at the ends
 
 
 def line(text: str, *, style: str = "") -> None:

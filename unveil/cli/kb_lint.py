@@ -57,7 +57,11 @@ def run(arguments: argparse.Namespace) -> int:
     missing = [path for path in arguments.paths if not path.exists()]
     if missing:
         raise BadInputError(f"{missing[0]} does not exist")
-    found = lint(knowledge_root(arguments.kb), arguments.paths or None)
+    root = knowledge_root(arguments.kb)
+    foreign = [path for path in arguments.paths if not path.resolve().is_relative_to(Path(root).resolve())]
+    if foreign:  # without a finding it would seem to be right
+        raise BadInputError(f"{foreign[0]} is not in the knowledge base {root}", hint="name its folder with --kb")
+    found = lint(root, arguments.paths or None)
     problems = tuple(problem for problem in found if problem.check not in disabled)
     _print(problems, "json" if arguments.json else arguments.format, left_out=len(found) - len(problems))
     counting = LEVELS[: LEVELS.index(arguments.fail_level) + 1]

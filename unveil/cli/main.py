@@ -6,12 +6,15 @@ Exit codes: 0 fine, 1 findings (or what was asked did not hold), 2 bad input, 3 
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import os
+import re
 import sys
-from typing import NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
-from unveil.errors import UnveilError, UsageError
+from unveil.errors import UnreadableError, UnveilError, UsageError
 
 # One line a command: module in this package, and what `unveil --help` says of it. A module has DESCRIPTION, EXAMPLE,
 # add_arguments(parser) and run(arguments) -> exit code; it is imported only when its command is asked for.
@@ -33,10 +36,19 @@ COMMANDS = {
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse that raises instead of exiting, so that usage errors look like all others and exit with 3."""
+    """argparse that raises instead of exiting, so that usage errors look like all others and exit with 3.
+
+    A flag is written out: of a command that changes hosts, `--y` is not understood as `--yes`.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, **settings})
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message, hint=f"`{self.prog} --help` shows an example")
+        wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
+        near = difflib.get_close_matches(wrong[1], re.findall(r"'([^']+)'", wrong[2]), 1) if wrong else []
+        meant = f"did you mean `{self.prog} {near[0]}`? " if near and "argument -" not in message else ""
+        raise UsageError(message, hint=f"{meant}`{self.prog} --help` shows an example")
 
 
 def build_parser(command: str | None = None) -> argparse.ArgumentParser:
@@ -68,6 +80,8 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     words = sys.argv[1:] if argv is None else argv
+    if sys.stdout is None:  # started with its standard output closed
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # lives as long as the process
     command = next((word for word in words if not word.startswith("-")), None)
     try:
         parser = build_parser(command if command in COMMANDS else None)
@@ -77,7 +91,9 @@ def main(argv: list[str] | None = None) -> int:
         if arguments.command is None:
             parser.print_help()
             return 0
-        return int(arguments.entry(arguments))
+        code = int(arguments.entry(arguments))
+        sys.stdout.flush()  # a full disk is said here, not by the interpreter at its end
+        return code
     except UnveilError as error:
         sys.stdout.flush()
         hint = f"\n  hint: {error.hint}" if error.hint else ""
@@ -88,6 +104,11 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output had enough: `unveil runs list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # what no command has a better word for: a folder that may not be read, a full disk
+        where = f"{error.filename}: " if error.filename is not None else ""
+        print(f"unveil: {where}{error.strerror or error}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered would fail again
+        return UnreadableError.exit_code
 
 
 def _print_version() -> int:

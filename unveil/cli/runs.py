@@ -159,7 +159,9 @@ def _rollback(arguments: argparse.Namespace) -> int:
     client = connect.watcher(arguments)
     before = client.call("run", id=arguments.run)
     told = before["run"]
-    _confirm(arguments, f"put back the {len(told['written'])} settings that {told['id']} changed?")
+    changed = len(told["written"])
+    what = "setting" if changed == 1 else f"{changed} settings"
+    _confirm(arguments, f"put back the {what} that {told['id']} changed?")
     client.call("rollback", id=told["id"])
     code = _follow(client, before, arguments)
     state = client.call("run", id=told["id"])["run"]["steps"][-1]["state"]
@@ -186,7 +188,12 @@ def _confirm(arguments: argparse.Namespace, question: str) -> None:
         return
     if not sys.stdin.isatty():
         raise UsageError("nobody to ask: this is not a terminal", hint="--yes says so beforehand")
-    if input(f"{question} type yes: ").strip().lower() != "yes":
+    try:
+        answer = input(f"{question} type yes: ")
+    except EOFError:  # Ctrl-D
+        print()
+        answer = ""
+    if answer.strip().lower() != "yes":
         raise UsageError("not confirmed; nothing was changed")
 
 

@@ -40,7 +40,15 @@ def host_root(arguments: argparse.Namespace) -> Path:
     Raises:
         BadInputError: it holds neither procfs nor sysfs.
     """
-    root: Path = arguments.host_root
+    return checked_root(arguments.host_root)
+
+
+def checked_root(root: Path) -> Path:
+    """Return the tree as it is: a misspelt one would be a host without anything, which looks healthy.
+
+    Raises:
+        BadInputError: it holds neither procfs nor sysfs.
+    """
     if not any((root / name).is_dir() for name in ("proc", "sys")):
         raise BadInputError(f"{root} holds neither proc nor sys", hint="--host-root names the folder that holds them")
     return root

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(name, "1")  # before numpy is loaded: a pool of threads would only wait, and be paid for
 
+    from unveil.cli.snapshot import checked_root
     from unveil.engine.settings import load_settings
     from unveil.engine.watch import run_watch
 
@@ -45,5 +47,12 @@ def run(arguments: argparse.Namespace) -> int:
         level=logging.INFO if arguments.verbose else logging.WARNING,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
-    run_watch(load_settings(vars(arguments)))
+    settings = load_settings(vars(arguments))
+    checked_root(settings.host_root)
+    if sys.stderr.isatty():
+        print(
+            "unveil: watching until Ctrl-C; `unveil status` and `unveil tui` in another terminal show what it sees",
+            file=sys.stderr,
+        )
+    run_watch(settings)
     return 0

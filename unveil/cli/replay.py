@@ -53,7 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
         draw.print_json(told)
     else:
         counts = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
-        draw.line(f"{sum(states.values())} windows: {counts}; {fired} episodes fired")
+        windows = sum(states.values())
+        told_of = f"{windows} windows: {counts}" if windows else "no window: it is shorter than three seconds"
+        draw.line(f"{told_of}; {fired} episodes fired")
     return 1 if fired else 0
 
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "Say in one screen how the host and its watcher are. Exit 1 when something needs a person."
 EXAMPLE = "unveil status --watch"
+MOST_EPISODES = 20  # of one screen; a host of a thousand containers may have as many
+MOST_MATCHES = 3  # of one line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,8 +40,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _draw(status: dict[str, Any], episodes: list[dict[str, Any]]) -> None:
     shape, ticks, knowledge = status["shape"], status["ticks"], status["knowledge"]
     draw.line(
-        f"{draw.plain(status['host'])}: {shape['cpus']} CPUs, {shape['nodes']} nodes, {shape['gpus']} GPUs, "
-        f"{shape['nics']} NICs; unveil {status['version']} pid {status['pid']}, up {draw.span(status['uptime_s'])}"
+        f"{draw.plain(status['host'])}: {_count(shape['cpus'], 'CPU')}, {_count(shape['nodes'], 'node')}, "
+        f"{_count(shape['gpus'], 'GPU')}, {_count(shape['nics'], 'NIC')}; "
+        f"unveil {status['version']} pid {status['pid']}, up {draw.span(status['uptime_s'])}"
     )
     window = status["window"]
     if window is None:
@@ -69,12 +72,21 @@ def _draw(status: dict[str, Any], episodes: list[dict[str, Any]]) -> None:
         draw.line(f"problem: {draw.plain(problem, 400)}", style="yellow")
     if not episodes:
         draw.line("no open episode")
-    for episode in episodes:
+    for episode in episodes[:MOST_EPISODES]:
         draw.line(
             f"{episode['state']} {episode['fingerprint']} on {draw.entity(episode['entity'])} since "
             f"{draw.clock(episode['started_s'])}: `unveil explain {episode['id']}`",
             style=draw.COLOURS.get(episode["state"], ""),
         )
+    if len(episodes) > MOST_EPISODES:
+        draw.line(f"and {len(episodes) - MOST_EPISODES} more open: `unveil episodes --open`")
+
+
+def _count(number: float | None, what: str) -> str:
+    """Return ``2 CPUs``, ``1 node``; a host that does not tell has an unknown number of them."""
+    if number is None:
+        return f"unknown {what}s"
+    return f"{number:g} {what}{'' if number == 1 else 's'}"
 
 
 def _follow(client: Any) -> int:
@@ -87,11 +99,14 @@ def _follow(client: Any) -> int:
                 continue
             newest = place
             verdict = window["verdict"]
-            seen = ", ".join(
+            matching = [
                 f"{sighting['fingerprint']} on {draw.plain(sighting['entity'])}"
                 for sighting in window["sightings"]
                 if sighting["answer"] == "match"
-            )
+            ]
+            seen = ", ".join(matching[:MOST_MATCHES])
+            if len(matching) > MOST_MATCHES:
+                seen += f" and {len(matching) - MOST_MATCHES} more"
             top = next((share["feature"]["name"] for share in window["attribution"]["features"]), "-")
             print(
                 f"{draw.clock(window['wall_s'])} window {window['index']} {verdict['state']} "

@@ -31,6 +31,15 @@ KEYS = {
     "gpu": ["GPU-a", "GPU-b"],
     "cgroup": ["/a"],
     "irq": ["24", "25"],
+    # no entities, only told apart
+    "package": ["0", "1"],
+    "sensor": ["a", "b"],
+    "state": ["0", "2"],
+    "depth": ["deep", "poll"],
+    "size": ["64", "2048"],
+    "controller": ["0"],
+    "pci": ["0000:01:00.0"],
+    "port": ["mlx5_0/1"],
 }
 PLAIN = {name: feature for name, feature in FEATURES.items() if not any(each.pick for each in feature.formula.channels)}
 

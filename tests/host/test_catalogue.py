@@ -6,6 +6,8 @@ from unveil.host.catalogue import METRICS, SOURCES
 from unveil.records.entity import EntityKind
 from unveil.records.metric import Kind
 
+# What a channel may be told apart by besides an entity.
+QUALIFIERS = {"vector", "package", "domain", "sensor", "state", "depth", "size", "controller", "pci", "port"}
 PROMISED = {
     "cpu": "user nice system idle iowait irq softirq steal context_switches forks interrupts running blocked psi_some"
     " psi_full softirqs irq ipi cgroup_usage cgroup_periods cgroup_throttled cgroup_throttled_time watcher_late"
@@ -39,7 +41,7 @@ def test_every_metric_is_complete_and_named_for_its_subsystem() -> None:
         assert metric.unit
         assert metric.source
         assert metric.meaning
-        assert set(metric.labels) <= {*EntityKind, "vector"}
+        assert set(metric.labels) <= {*EntityKind, *QUALIFIERS}
 
 
 def test_a_metric_for_the_host_and_for_each_node_names_both_sources() -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from unveil.features.dispersion import CGROUP_EXTREMES, CPU_IMBALANCE, GPU_EXTREMES, PART_OF_ALL, UNEVENNESS
+from unveil.features.hardware import CPU_HARDWARE, ERROR_RATES, LINKS, LOWEST_LINKS
+from unveil.features.huge_pages import HUGE_PAGES, NODE_HUGE_PAGES
 from unveil.features.levels import GPU_LEVELS, HOST_LEVELS, PART_LEVELS
 from unveil.features.locality import HOST_LOCALITY, PART_LOCALITY
+from unveil.features.network_stack import HOST_STACK, NIC_STACK
 from unveil.features.rates import HOST_RATES, PART_RATES
 from unveil.features.ratios import (
     CGROUP_RATIOS,
@@ -20,6 +23,7 @@ from unveil.features.ratios import (
     STORAGE_RATIOS,
     UTILISATION,
 )
+from unveil.features.stalls import CGROUP_STALLS, HOST_STALLS
 
 if TYPE_CHECKING:
     from unveil.features.feature import Feature
@@ -42,6 +46,12 @@ FEATURES: dict[str, Feature] = {
         *PART_OF_ALL,
         *UTILISATION,
         *GPU_EXTREMES,
+        *HOST_STALLS,
+        *HOST_STACK,
+        *CPU_HARDWARE,
+        *ERROR_RATES,
+        *LOWEST_LINKS,
+        *HUGE_PAGES,
         # of its parts
         *CGROUP_RATIOS,
         *NIC_RATIOS,
@@ -51,5 +61,9 @@ FEATURES: dict[str, Feature] = {
         *PART_LEVELS,
         *GPU_LEVELS,
         *PART_LOCALITY,
+        *CGROUP_STALLS,
+        *NIC_STACK,
+        *LINKS,
+        *NODE_HUGE_PAGES,
     )
 }

@@ -310,6 +310,14 @@ DISK_RATIOS: tuple[Feature, ...] = (
 
 GPU_RATIOS: tuple[Feature, ...] = (
     ratio(
+        "gpu.memory_share.last",
+        "share of its memory in use",
+        gauges("gpu", "memory_used", Stat.LAST, ("gpu",)),
+        gauges("gpu", "memory_total", Stat.LAST, ("gpu",)),
+        each=_GPU,
+        trouble=_EITHER,
+    ),
+    ratio(
         "gpu.power_limit_share.min",
         "power limit against the one the vendor set",
         gauges("gpu", "power_limit", Stat.MIN, ("gpu",)),

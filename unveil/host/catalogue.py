@@ -6,17 +6,38 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from unveil.host.sources import (
+    amd_gpu,
+    buddyinfo,
     cgroup_cpu,
+    cgroup_events,
+    cgroup_io,
     cgroup_memory,
+    cgroup_pressure,
+    conntrack,
+    cpu_throttle,
+    cpufreq,
+    cpuidle,
     diskstats,
+    edac,
     gpu,
+    hwmon,
     interrupts,
     meminfo,
+    mthp,
     net_dev,
     net_snmp,
+    nfs,
+    nic_faults,
     node,
+    pcie,
     pressure,
+    pressure_irq,
+    rapl,
+    rdma,
+    schedstat,
+    sockstat,
     softirqs,
+    softnet,
     stat,
     vmstat,
     watcher,
@@ -42,6 +63,27 @@ SOURCES: tuple[Source, ...] = (
     cgroup_cpu.SOURCE,
     cgroup_memory.SOURCE,
     node.MEMINFO,
+    schedstat.SOURCE,
+    softnet.SOURCE,
+    cgroup_pressure.SOURCE,
+    pressure_irq.SOURCE,
+    amd_gpu.SOURCE,
+    mthp.SOURCE,
+    buddyinfo.SOURCE,
+    cgroup_events.SOURCE,
+    cgroup_io.SOURCE,
+    sockstat.SOURCE,
+    conntrack.SOURCE,
+    nic_faults.SOURCE,
+    rdma.SOURCE,
+    nfs.SOURCE,
+    pcie.SOURCE,
+    cpuidle.SOURCE,
+    cpufreq.SOURCE,
+    cpu_throttle.SOURCE,
+    rapl.SOURCE,
+    edac.SOURCE,
+    hwmon.SOURCE,
 )
 
 
@@ -57,6 +99,6 @@ def _catalogued(metrics: Iterable[Metric]) -> dict[str, Metric]:
 
 
 METRICS: dict[str, Metric] = _catalogued(
-    (*(metric for source in SOURCES for metric in source.metrics), *watcher.METRICS, *gpu.METRICS)
+    (*gpu.METRICS, *(metric for source in SOURCES for metric in source.metrics), *watcher.METRICS)
 )
 """Every metric by name. Labels are those that some of its channels have; a channel without one is the host's total."""

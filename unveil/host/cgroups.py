@@ -154,7 +154,8 @@ class CgroupTrees:
 
     Attributes:
         cpu: where ``cpu.stat`` is, None where the host has none; likewise *accounting* (``cpuacct.usage``, version 1
-            only) and *memory*. Each is looked up by itself: hosts mix versions.
+            only), *memory* and *unified* (pressure, and I/O in version 2). Each is looked up by itself: hosts mix
+            versions.
     """
 
     def __init__(self, root: HostRoot) -> None:
@@ -162,7 +163,8 @@ class CgroupTrees:
         self.cpu = mounts.by_controller.get("cpu") or mounts.unified  # CPU time is told even without the controller
         self.accounting = mounts.by_controller.get("cpuacct")
         self.memory = mounts.by_controller.get("memory")
-        used = [hierarchy for hierarchy in (self.cpu, self.accounting, self.memory) if hierarchy is not None]
+        self.unified = mounts.unified
+        used = [each for each in (self.cpu, self.accounting, self.memory, self.unified) if each is not None]
         self._trees = {hierarchy.mount: CgroupTree(root, hierarchy.mount) for hierarchy in used}
 
     def walk(self, now_ns: int) -> None:

@@ -100,6 +100,7 @@ _NIC = _kinds(
     ("network.nic_mtu", _NUMBER, "bytes", "largest packet"),
     ("network.nic_state", _TEXT, "", "operational state: up, down, dormant, unknown"),
     ("network.nic_rx_queues", _NUMBER, "queues", "receive queues"),
+    ("network.nic_tx_queue_length", _NUMBER, "packets", "packets that may wait to be sent, per queue"),
     ("network.nic_pcie_width", _NUMBER, "lanes", "lanes of PCIe in use"),
     ("network.nic_pcie_width_max", _NUMBER, "lanes", "lanes of PCIe the device has"),
 )
@@ -121,6 +122,12 @@ _DISK = _kinds(
     ("storage.wbt_latency", _NUMBER, "us", "latency that throttles writeback; 0 is off"),
     ("storage.node", _NUMBER, "", "the node the disk is attached to"),
     ("storage.size", _NUMBER, "bytes", "size of the disk"),
+    ("storage.pci", _TEXT, "", "address of the PCI function behind the disk"),
+    ("storage.hardware_queues", _NUMBER, "queues", "queues of requests that the hardware has"),
+    ("storage.merging", _NUMBER, "", "0 joins requests wherever it can, 1 only simply, 2 not at all"),
+    ("storage.completion_affinity", _NUMBER, "", "0 completes anywhere, 1 near the CPU that asked, 2 on that very CPU"),
+    ("storage.largest_request", _NUMBER, "kB", "largest request"),
+    ("storage.write_cache", _TEXT, "", "whether the disk's own cache must be flushed: write back, write through"),
 )
 
 _GPU = _kinds(

@@ -54,6 +54,16 @@ def _find_disk(sheet: FactSheet, name: str) -> Disk:
     folder = f"{_BLOCK}/{name}"
     sheet.read("storage.rotational", f"{folder}/queue/rotational", lambda text: number(text) != 0, entity)
     sheet.read("storage.size", f"{folder}/size", lambda text: number(text) * _SECTOR, entity)
+    pci = device.pci if device is not None else None
+    if pci is None:
+        sheet.miss("storage.pci", "there is no PCI function behind it", entity)
+    else:
+        sheet.tell("storage.pci", pci, entity)
+    queues = [queue for queue in sheet.names(f"{folder}/mq") if queue.isdecimal()]
+    if queues:
+        sheet.tell("storage.hardware_queues", float(len(queues)), entity)
+    else:
+        sheet.miss("storage.hardware_queues", "the kernel lists no queue of the hardware", entity)
     irqs = device_irqs(sheet, device.pci_path)[0] if device is not None else ()
     return Disk(entity=entity, folder=folder, device=device, irqs=irqs)
 
@@ -78,6 +88,10 @@ def read_disks(sheet: FactSheet, disks: tuple[Disk, ...]) -> None:
             ("storage.read_ahead", "read_ahead_kb", number),
             ("storage.nr_requests", "nr_requests", number),
             ("storage.wbt_latency", "wbt_lat_usec", number),
+            ("storage.merging", "nomerges", number),
+            ("storage.completion_affinity", "rq_affinity", number),
+            ("storage.largest_request", "max_sectors_kb", number),
         ):
             path = f"{queue}/{file}"
             sheet.read(name, path, parse, disk.entity, setting=f"file:/{path}")
+        sheet.read("storage.write_cache", f"{queue}/write_cache", str, disk.entity)  # no setting: data depends on it

@@ -161,6 +161,8 @@ def _tell_identity(sheet: FactSheet, nic: Nic, name: str) -> None:
     else:
         sheet.miss("network.nic_rx_queues", "the kernel lists no receive queue", entity)
     sheet.read("network.nic_mtu", f"{folder}/mtu", number, entity, setting=f"file:/{folder}/mtu")
+    length = f"{folder}/tx_queue_len"
+    sheet.read("network.nic_tx_queue_length", length, number, entity, setting=f"file:/{length}")
     _read_speed(sheet, folder, entity)
 
 

@@ -45,7 +45,7 @@ def parse_meminfo(
         if rest[1:] == [b"kB"]:
             if name in metrics:
                 yield Reading(Channel(metrics[name], labels), (number,), _KIB)
-            elif name == _PAGE_SIZE:
+            elif name == _PAGE_SIZE and len(rest[0]) < 10:
                 page_bytes = int(rest[0]) * _KIB
                 line.pin(start + 1, start + 2)
         elif huge_pages and name in huge_pages and len(rest) == 1:

@@ -20,11 +20,19 @@ if TYPE_CHECKING:
 _POINT = re.compile(rb"(?<=[0-9])\.(?=[0-9])")  # the averages are two numbers each, so that they are no names
 
 
-def parse_pressure(text: Text, subsystem: str) -> Iterator[Reading]:
-    """Yield ``psi_some`` and ``psi_full`` of a subsystem, in seconds."""
+def parse_pressure(
+    text: Text, subsystem: str, name: str = "psi", labels: tuple[tuple[str, str], ...] = (), identity: str = ""
+) -> Iterator[Reading]:
+    """Yield ``psi_some`` and ``psi_full`` of a subsystem, in seconds.
+
+    Args:
+        name: what stands for ``psi`` in the name of the metric.
+        labels, identity: of every reading.
+    """
     for line in text.lines(lambda raw: _POINT.sub(b" ", raw).replace(b"=", b" ")):
         kind, last = line.fields[0], len(line.fields) - 1
         if kind not in (b"some", b"full") or last < 2 or line.fields[last - 1] != b"total":
             continue
         if (number := line.number(last)) is not None:
-            yield Reading(Channel(f"{subsystem}.psi_{kind.decode('ascii')}"), (number,), 1e-6)
+            channel = Channel(f"{subsystem}.{name}_{kind.decode('ascii')}", labels)
+            yield Reading(channel, (number,), 1e-6, identity)

@@ -75,7 +75,8 @@ WORDS = st.sampled_from(
         b"pgscan_kswapd", b"MemFree:", b"HugePages_Total:", b"Hugepagesize:", b"kB", b"Node", b"Tcp:", b"InSegs",
         b"sda", b"usage_usec", b"nr_periods", b"total_rss", b"hierarchical_anon=5", b"N0=4", b"N1=4",
         b"total=.5", b"total=1.5", b"rows", b"GT/s", b"PCIe", b"16.0", b"TOTAL_ERR_COR", b"node", b"blocks", b"huge",
-        b"8:0", b"rbytes=4", b"wios=5", b"version", b"0000001f", b"Node 0, zone", b"device", b"fstype nfs4", b"\tbytes:\t",
+        b"8:0", b"rbytes=4", b"wios=5", b"version", b"0000001f", b"Node 0, zone", b"device",
+        b"fstype nfs4", b"\tbytes:\t",
     ]
 )  # fmt: skip
 NO_NUMBERS = st.sampled_from(

@@ -19,8 +19,8 @@ class HostRoot:
     """A tree that holds ``proc`` and ``sys``.
 
     All paths are relative to it, with ``/`` between components and no leading one: ``proc/stat``. Every method but
-    ``exists`` raises the ``OSError`` of the system call, because its number tells *absent* from *forbidden* from
-    *unsupported*.
+    ``exists`` and ``names`` raises the ``OSError`` of the system call, because its number tells *absent* from
+    *forbidden* from *unsupported*.
     """
 
     def __init__(self, path: str | os.PathLike[str] = "/") -> None:
@@ -77,6 +77,13 @@ class HostRoot:
     def list(self, relative: str) -> tuple[str, ...]:
         """Return the names in a directory, sorted."""
         return tuple(sorted(os.listdir(self.join(relative))))  # noqa: PTH208  # names, not Paths
+
+    def names(self, relative: str) -> tuple[str, ...]:
+        """Return the names in a directory, sorted; none where it cannot be listed, for whatever reason."""
+        try:
+            return self.list(relative)
+        except OSError:
+            return ()
 
     def directories(self, relative: str) -> tuple[str, ...]:
         """Return the names of the directories in a directory, links left out, sorted."""

@@ -62,7 +62,7 @@ METRICS = tuple(
 def amd_gpus(root: HostRoot) -> dict[str, str]:
     """Return the folder of each AMD GPU by its PCI address."""
     found: dict[str, str] = {}
-    for card in root.list(_DRM) if root.exists(_DRM) else ():
+    for card in root.names(_DRM):
         folder = f"{_DRM}/{card}/device"
         try:
             if not _CARD.fullmatch(card) or root.read(f"{folder}/vendor").strip() != _AMD:

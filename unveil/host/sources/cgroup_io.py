@@ -46,7 +46,7 @@ def _numbers_of_disks(root: HostRoot) -> Callable[[str], bool]:
     """Return what tells whether a device number is that of a disk of its own."""
     wanted = whole_disks(root)
     numbers = set()
-    for name in root.list("sys/block") if root.exists("sys/block") else ():
+    for name in root.names("sys/block"):
         if wanted(name.replace("!", "/")):
             try:
                 numbers.add(root.read(f"sys/block/{name}/dev").decode("ascii", "replace").strip())

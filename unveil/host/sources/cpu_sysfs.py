@@ -22,13 +22,9 @@ def online_cpus(root: HostRoot) -> tuple[int, ...]:
     """Return the ids of the CPUs that are online; none where the kernel does not tell."""
     try:
         return tuple(sorted(parse_cpulist(root.read(f"{CPUS}/online"))))
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # some captured trees have only the folders
         pass
-    try:  # some captured trees
-        names = root.list(CPUS)
-    except OSError:
-        return ()
-    return tuple(sorted(int(name[3:]) for name in names if name[:3] == "cpu" and name[3:].isdecimal()))
+    return tuple(sorted(int(name[3:]) for name in root.names(CPUS) if name[:3] == "cpu" and name[3:].isdecimal()))
 
 
 def spread(cpus: Sequence[int], most: int) -> tuple[int, ...]:

@@ -64,13 +64,11 @@ def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
     feeds = []
     for cpu in spread(online_cpus(root), MOST_CPUS):
         folder = f"{CPUS}/cpu{cpu}/cpuidle"
-        if not root.exists(folder):
-            continue
-        for state in root.list(folder):
+        for state in root.names(folder):
             if state[:5] != "state" or not state[5:].isdecimal():
                 continue
             labels = (("cpu", str(cpu)), ("state", state[5:]), ("depth", _depth(root, f"{folder}/{state}")))
-            there = frozenset(root.list(f"{folder}/{state}"))
+            there = frozenset(root.names(f"{folder}/{state}"))
             for file, (name, _, scale, _) in _FILES.items():
                 if file in there:
                     parser = partial(parse_number, metric=f"cpu.{name}", labels=labels, scale=scale)

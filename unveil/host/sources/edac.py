@@ -32,7 +32,7 @@ METRICS = tuple(
 
 def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
     root = surroundings.root
-    names = root.list(_FOLDER) if root.exists(_FOLDER) else ()
+    names = root.names(_FOLDER)
     controllers = [name for name in names if name[:2] == "mc" and name[2:].isdecimal()]
     if not controllers:
         raise SourceAbsentError("no driver counts errors of memory, as is usual in a virtual machine")

@@ -61,13 +61,13 @@ def _chip(root: HostRoot, folder: str) -> str:
 def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
     root = surroundings.root
     feeds: list[Feed] = []
-    for monitor in root.list(_FOLDER) if root.exists(_FOLDER) else ():
+    for monitor in root.names(_FOLDER):
         folder = f"{_FOLDER}/{monitor}"
         chip = _chip(root, folder)
         if chip in _CPU_CHIPS:
             files = {_PACKAGE_SENSOR: ("cpu.temperature", _C_PER_MILLI)}
         elif _FAN_CHIPS.fullmatch(chip):
-            files = {name: ("cpu.fan_speed", 1.0) for name in root.list(folder) if _FAN.fullmatch(name)}
+            files = {name: ("cpu.fan_speed", 1.0) for name in root.names(folder) if _FAN.fullmatch(name)}
         else:
             continue
         for name, (metric, scale) in files.items():

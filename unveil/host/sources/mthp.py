@@ -65,7 +65,7 @@ def _is_on(root: HostRoot, folder: str) -> bool:
 
 def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
     root = surroundings.root
-    names = root.list(_FOLDER) if root.exists(_FOLDER) else ()
+    names = root.names(_FOLDER)
     sizes = {name: found[1] for name in names if (found := _SIZE.fullmatch(name))}
     told = [name for name in sizes if root.exists(f"{_FOLDER}/{name}/stats")]
     if not told:
@@ -75,7 +75,7 @@ def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
         folder = f"{_FOLDER}/{name}"
         if not _is_on(root, folder):
             continue
-        there = frozenset(root.list(f"{folder}/stats"))
+        there = frozenset(root.names(f"{folder}/stats"))
         for file, (metric, _, _) in _FILES.items():
             if file in there:
                 parser = partial(parse_number, metric=f"memory.mthp_{metric}", labels=(("size", sizes[name]),))

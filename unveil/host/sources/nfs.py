@@ -55,7 +55,11 @@ def _process(root: HostRoot) -> str:
 def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
     root = surroundings.root
     process = _process(root)
-    kinds = {mount.split(b" ")[2] for mount in root.read(f"{process}/mounts").split(b"\n") if mount.count(b" ") > 2}
+    try:
+        mounts = root.read(f"{process}/mounts").split(b"\n")
+    except FileNotFoundError:
+        mounts = []
+    kinds = {mount.split(b" ")[2] for mount in mounts if mount.count(b" ") > 2}
     if not kinds & {b"nfs", b"nfs4"}:
         raise SourceAbsentError("no NFS is mounted")
     parser = partial(parse_folded, metrics=_METRIC_OF)

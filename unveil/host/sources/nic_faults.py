@@ -43,7 +43,7 @@ METRICS = tuple(
 
 def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
     root = surroundings.root
-    names = root.list(_NET) if root.exists(_NET) else ()
+    names = root.names(_NET)
     nics = [nic for nic in names if root.exists(f"{_NET}/{nic}/device")][:MOST_NICS]
     if not nics:
         raise SourceAbsentError("no interface has a device of its own")

@@ -69,7 +69,7 @@ METRICS = (
 def _functions(root: HostRoot) -> dict[str, str]:
     """Return the functions that count, and the ports above them, by address: the folder of each."""
     found: dict[str, str] = {}
-    for address in root.list(_DEVICES) if root.exists(_DEVICES) else ():
+    for address in root.names(_DEVICES):
         try:
             if not _ADDRESS.fullmatch(address) or not _CLASSES.match(root.read(f"{_DEVICES}/{address}/class")):
                 continue

@@ -61,7 +61,7 @@ def _labels(root: HostRoot, zone: str, parent: str) -> tuple[tuple[str, str], ..
 def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
     root = surroundings.root
     feeds = []
-    for zone in root.list(_FOLDER) if root.exists(_FOLDER) else ():
+    for zone in root.names(_FOLDER):
         parts = _ZONE.fullmatch(zone)
         labels = _labels(root, zone, parts[1]) if parts is not None else None
         if labels is not None:

@@ -67,21 +67,15 @@ METRICS = tuple(
 
 def _labels(root: HostRoot, adapter: str, port: str) -> tuple[tuple[str, str], ...]:
     """Return the labels of a port, the name of its interface among them where there is just one."""
-    try:
-        nics = root.list(f"{_FOLDER}/{adapter}/device/net")
-    except OSError:
-        nics = ()
+    nics = root.names(f"{_FOLDER}/{adapter}/device/net")
     named = (("port", f"{adapter}/{port}"),)
     return (*named, ("nic", nics[0])) if len(nics) == 1 else named
 
 
 def _ports(root: HostRoot) -> list[tuple[str, str]]:
     found = []
-    for adapter in root.list(_FOLDER) if root.exists(_FOLDER) else ():
-        try:
-            found += [(adapter, port) for port in root.list(f"{_FOLDER}/{adapter}/ports") if port.isdecimal()]
-        except OSError:
-            continue
+    for adapter in root.names(_FOLDER):
+        found += [(adapter, port) for port in root.names(f"{_FOLDER}/{adapter}/ports") if port.isdecimal()]
     return found[:MOST_PORTS]
 
 

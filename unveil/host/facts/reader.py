@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from unveil.host.facts.amd_gpus import amd_gpu_facts
 from unveil.host.facts.cgroup_mounts import find_cgroup_mounts
 from unveil.host.facts.cgroups import read_cgroups
 from unveil.host.facts.daemons import read_daemons
@@ -78,11 +79,13 @@ class FactReader:
         """Return the facts as they are now, at the price of a refresh whenever that will do.
 
         Args:
-            gpu_facts: what the GPUs' own reader tells, e.g. ``gpu.node`` and ``gpu.pids``; becomes part of the table.
+            gpu_facts: what the GPUs' own reader tells, e.g. ``gpu.node`` and ``gpu.pids``; becomes part of the table,
+                with what sysfs tells of AMD's.
             follow: keys of the cgroups that are sampled; they get facts before any other.
         """
         sheet = FactSheet(self._root)
         devices = nic_devices(sheet)
+        gpu_facts = (*gpu_facts, *amd_gpu_facts(self._root))
         shape = self._shape(sheet, devices, gpu_facts)
         found = self._found
         if found is None or found.shape != shape or self._refreshes >= FULL_EVERY:

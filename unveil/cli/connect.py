@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,7 @@ def watcher(arguments: argparse.Namespace) -> Client:
 
 
 def watcher_or_journal(arguments: argparse.Namespace) -> Watcher:
-    """Return the running watcher, else its journal.
+    """Return the running watcher, else its journal; that it is the journal is said on standard error.
 
     Raises:
         WatcherAbsentError: there is neither.
@@ -55,6 +56,8 @@ def watcher_or_journal(arguments: argparse.Namespace) -> Watcher:
         return client
     except WatcherAbsentError as absent:
         try:
-            return History(state_dir(arguments).journal)
+            journal = History(state_dir(arguments).journal)
         except UnreadableError:
             raise absent from None
+        print("unveil: no watcher runs; this is its journal, and may be out of date", file=sys.stderr)
+        return journal

@@ -37,16 +37,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     plan.add_argument("--check", action="store_true", help="also let Ansible go through it in check mode")
     approve = actions.add_parser("approve", help="approve a plan, exactly as it is shown")
     apply = actions.add_parser("apply", help="carry out an approved plan and see it verified or undone")
+    follow = actions.add_parser("follow", help="print what happens to a run, until it has ended")
     rollback = actions.add_parser("rollback", help="put back what a run changed")
     cancel = actions.add_parser("cancel", help="stop a run; what it changed is put back")
-    for action in (show, approve, apply, rollback, cancel):
+    for action in (show, approve, apply, follow, rollback, cancel):
         action.add_argument("run", metavar="RUN", help="a run's id, or the beginning of it")
     plan.add_argument("episode", metavar="EPISODE", help="an episode's id, or the beginning of it")
     for action in (approve, apply, rollback, cancel):
         action.add_argument("--yes", action="store_true", help="do not ask")
     for action in (apply, rollback, cancel):
         action.add_argument("--no-wait", action="store_true", help="return at once instead of following the run")
-    for action in (listing, show, plan, approve, apply, rollback, cancel):
+    for action in (listing, show, plan, approve, apply, follow, rollback, cancel):
         connect.add_state_dir(action)
         connect.add_json(action)
 
@@ -54,8 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked; the exit code of a followed run is that of its outcome."""
     actions = {
-        "list": _list, "show": _show, "plan": _plan, "approve": _approve, "apply": _apply, "rollback": _rollback,
-        "cancel": _cancel,
+        "list": _list, "show": _show, "plan": _plan, "approve": _approve, "apply": _apply, "follow": _again,
+        "rollback": _rollback, "cancel": _cancel,
     }  # fmt: skip
     return actions[arguments.action](arguments)
 
@@ -155,6 +156,16 @@ def _apply(arguments: argparse.Namespace) -> int:
     return _follow(client, before, arguments)
 
 
+def _again(arguments: argparse.Namespace) -> int:
+    arguments.no_wait = False
+    client = connect.watcher(arguments)
+    before = client.call("run", id=arguments.run)
+    last = before["run"]["steps"][-1]
+    if not arguments.json:
+        draw.line(f"{before['run']['id']} is {last['state']} since {draw.clock(last['at_s'])}")
+    return _follow(client, before, arguments)
+
+
 def _rollback(arguments: argparse.Namespace) -> int:
     client = connect.watcher(arguments)
     before = client.call("run", id=arguments.run)
@@ -203,6 +214,19 @@ def _follow(client: Client, before: dict[str, Any], arguments: argparse.Namespac
     Returns:
         The exit code of the run's outcome.
     """
+    try:
+        return _print_news(client, before, arguments)
+    except KeyboardInterrupt:  # ends the looking on, not the run
+        identity = before["run"]["id"]
+        print(
+            f"\nunveil: no longer following; what was ordered goes on"
+            f"\n  hint: `unveil runs follow {identity}` looks on again, `unveil runs cancel {identity}` stops it",
+            file=sys.stderr,
+        )
+        raise
+
+
+def _print_news(client: Client, before: dict[str, Any], arguments: argparse.Namespace) -> int:
     seen_steps = len(before["run"]["steps"])
     seen_events = before["events"][-1]["number"] if before["events"] else 0
     while True:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from unveil.engine import protocol
 from unveil.engine.client import Client
 from unveil.errors import RefusedError, UnveilError, WatcherAbsentError
 
@@ -117,3 +119,12 @@ def test_a_socket_of_someone_else_is_refused_not_absent(tmp_path: Path) -> None:
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     listener.close()
+
+
+def test_who_is_refused_before_he_asks_hears_why(serve: Callable[..., Path]) -> None:
+    client = Client(serve(lambda connection: connection.sendall(protocol.refusal(0, RefusedError("too many")))))
+    client._connect()
+    time.sleep(0.2)  # it has hung up by now
+    with pytest.raises(RefusedError, match="too many"):
+        client.call("ping")
+    client.close()

@@ -203,3 +203,72 @@ def test_a_process_full_of_descriptors_serves_as_far_as_it_can_and_never_spins(
     )  # fmt: skip
     assert said.returncode == 0, said.stderr
     assert json.loads(said.stdout) == expected
+
+
+def test_forgotten_connections_make_room_for_a_person_and_busy_ones_stay(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from unveil.engine import control
+
+    monkeypatch.setattr(control, "SILENT_S", 0.3)
+    busy, forgotten = Client(path), []
+    busy.call("ping")
+    for number in range(MAX_PEERS - 1):
+        forgotten.append(socket.socket(socket.AF_UNIX))
+        forgotten[-1].connect(str(path))
+        forgotten[-1].sendall(b'{"id": 1,' if number % 2 else b"")  # half a question, or none
+    time.sleep(0.5)
+    busy.call("ping")
+    person = Client(path)
+    assert person.call("ping")["method"] == "ping"
+    busy.call("ping")
+    assert busy._stream is not None
+    dropped = [each for each in forgotten if _hung_up(each)]
+    assert len(dropped) == 1
+    for each in (busy, person, *forgotten):
+        each.close()
+
+
+def _hung_up(stream: socket.socket) -> bool:
+    stream.settimeout(0.1)
+    try:
+        return stream.recv(1) == b""
+    except TimeoutError:
+        return False
+
+
+def test_one_answer_at_most_is_late_and_everybody_has_a_turn(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def slow(method: str, params: dict[str, Any], actor: str) -> Any:
+        asked.append(method)
+        time.sleep(0.05)
+
+    server = ControlServer(tmp_path / "s", slow)
+    streams = []
+    for number in range(6):
+        streams.append(socket.socket(socket.AF_UNIX))
+        streams[-1].connect(str(tmp_path / "s"))
+        server.serve_until(time.monotonic_ns() + 5_000_000)
+        streams[-1].sendall(b'{"id": 1, "method": "m%d"}\n' % number * 3)
+    latest = 0
+    for _ in range(12):
+        deadline = time.monotonic_ns() + 10_000_000
+        server.serve_until(deadline)
+        latest = max(latest, time.monotonic_ns() - deadline)
+    for stream in streams:
+        stream.close()
+    server.close()
+    assert latest < 95_000_000, "never as long as two answers"
+    turns = [asked.count(f"m{number}") for number in range(6)]
+    assert min(turns) >= 2
+    assert max(turns) - min(turns) <= 1
+
+
+def test_the_socket_of_another_watcher_is_left_alone(tmp_path: Path) -> None:
+    first = ControlServer(tmp_path / "s", handle)
+    second = ControlServer(tmp_path / "s", handle)
+    first.close()
+    assert (tmp_path / "s").exists()
+    second.close()
+    assert not (tmp_path / "s").exists()

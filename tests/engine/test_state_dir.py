@@ -34,6 +34,22 @@ def test_the_claim_of_a_killed_watcher_dies_with_it(tmp_path: Path) -> None:
     state.release()
 
 
+def test_a_directory_that_was_removed_or_replaced_is_no_longer_held(tmp_path: Path) -> None:
+    state = StateDir(tmp_path / "s")
+    assert not state.held()
+    state.claim()
+    assert state.held()
+    (tmp_path / "s").rename(tmp_path / "moved")
+    assert not state.held()
+    other = StateDir(tmp_path / "s")
+    other.claim()
+    assert other.held()
+    assert not state.held()
+    other.release()
+    state.release()
+    assert not state.held()
+
+
 def test_a_directory_that_others_may_write_is_refused(tmp_path: Path) -> None:
     loose = tmp_path / "loose"
     loose.mkdir()

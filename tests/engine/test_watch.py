@@ -37,6 +37,23 @@ def windows_of(state_dir: Path) -> list[int]:
     return indices[::-1]
 
 
+@pytest.mark.parametrize("gone", ["", "journal.db", "watch.lock"])
+def test_a_watcher_whose_state_is_taken_away_ends_and_hinders_no_other(
+    watch: Callable[..., Any], tmp_path: Path, gone: str
+) -> None:
+    watcher = watch()
+    (tmp_path / "watch" / gone).rename(tmp_path / "away")
+    other = watch(state_dir=tmp_path / "watch") if gone == "" else None
+    timer = threading.Timer(20, watcher.stop)
+    timer.start()
+    with pytest.raises(RefusedError, match="removed or replaced"):
+        watcher.run()
+    timer.cancel()
+    watcher.close()
+    if other is not None:
+        assert (tmp_path / "watch/control.sock").exists()
+
+
 @pytest.mark.slow
 def test_a_few_seconds_of_watching_leave_windows_an_episode_and_good_order(
     watch: Callable[..., Any], tmp_path: Path

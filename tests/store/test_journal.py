@@ -203,3 +203,14 @@ def test_pruning_by_size_takes_the_oldest_tenth(journal: Journal, window: Callab
     queries = Queries(journal.path)
     assert queries.count_windows(1) == (45, 5, 49)
     queries.close()
+
+
+def test_a_journal_that_was_removed_or_replaced_is_no_longer_in_place(journal: Journal) -> None:
+    assert journal.in_place()
+    text = journal.path.read_bytes()
+    journal.path.rename(journal.path.with_name("away"))
+    assert not journal.in_place()
+    journal.path.write_bytes(text)
+    assert not journal.in_place()
+    journal.path.with_name("away").replace(journal.path)
+    assert journal.in_place()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from unveil.engine import protocol
@@ -40,7 +41,8 @@ class Client:
         stream = self._stream or self._connect()
         self._number += 1
         try:
-            stream.sendall(protocol.question(self._number, method, params))
+            with suppress(BrokenPipeError):  # refused before it was asked: what it said is still there to be read
+                stream.sendall(protocol.question(self._number, method, params))
             return protocol.read_answer(self._line(stream))
         except OSError as error:
             self.close()

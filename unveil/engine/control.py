@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 MAX_PEERS = 16
 DEAF_S = 10.0  # a peer that takes nothing of its answer for so long is dropped
+SILENT_S = 30.0  # one that has asked nothing for so long makes room for another, when there is none left
 MOST_DESCRIPTORS = 1024  # what select can look at; poll looks at any, but only to the millisecond
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
@@ -38,7 +39,7 @@ class _Peer:
     actor: str
     received: bytearray = field(default_factory=bytearray)
     unsent: bytearray = field(default_factory=bytearray)
-    since_s: float = 0.0  # it last took something of an answer, or was given one
+    since_s: float = 0.0  # it connected, was last given an answer, or took something of one
 
     @property
     def waits(self) -> bool:
@@ -67,36 +68,45 @@ class ControlServer:
         finally:
             os.umask(mask)
         self._listener.listen(MAX_PEERS)
+        self._made = path.stat().st_ino
 
     def close(self) -> None:
         """Hang up on everybody."""
         for descriptor in list(self._peers):
             self._drop(descriptor)
         self._listener.close()
-        self._path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            if self._path.stat().st_ino == self._made:  # not another watcher's, when the directory was replaced
+                self._path.unlink()
 
     def serve_until(self, deadline_ns: int) -> None:
-        """Serve until CLOCK_MONOTONIC reaches the deadline; this is how the watch loop sleeps."""
+        """Serve until CLOCK_MONOTONIC reaches the deadline; this is how the watch loop sleeps.
+
+        What is late is one answer at most: whoever else asks has its turn after the next tick, the longest unserved
+        first.
+        """
         now_s = time.monotonic()
         for descriptor, peer in tuple(self._peers.items()):
             if peer.unsent and now_s - peer.since_s > DEAF_S:
                 self._drop(descriptor)
         full = False  # no descriptor is left: asking the listener again would only burn time
         while (remaining := deadline_ns - time.monotonic_ns()) > 0:
-            readers = [descriptor for descriptor, peer in self._peers.items() if not peer.unsent and not peer.waits]
-            readers += [] if full else [self._listener.fileno()]
+            readers = [] if full else [self._listener.fileno()]
+            readers += [descriptor for descriptor, peer in self._peers.items() if not peer.unsent and not peer.waits]
             writers = [descriptor for descriptor, peer in self._peers.items() if peer.unsent]
             asking = [descriptor for descriptor, peer in self._peers.items() if peer.waits]
             readable, writable = _ready(readers, writers, 0.0 if asking else remaining / 1e9)
             for descriptor in writable:
                 self._send(descriptor)
-            for descriptor in readable:
+            for descriptor in (*readable, *asking):
+                if time.monotonic_ns() >= deadline_ns:
+                    break
                 if descriptor == self._listener.fileno():
                     full = not self._accept()
+                elif descriptor in asking:
+                    self._reply(descriptor)
                 else:
                     self._receive(descriptor)
-            for descriptor in asking:
-                self._reply(descriptor)
 
     def _accept(self) -> bool:
         """Take in a peer; return False when this process has no descriptor left for one."""
@@ -107,6 +117,8 @@ class ControlServer:
         pid, uid, _ = _CREDENTIALS.unpack(
             connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         )
+        if uid in {self._owner, 0} and len(self._peers) >= MAX_PEERS:
+            self._make_room()
         if uid not in {self._owner, 0} or len(self._peers) >= MAX_PEERS:
             reason = "too many connections" if uid in {self._owner, 0} else f"uid {uid} may not talk to this watcher"
             with contextlib.suppress(OSError):
@@ -114,8 +126,14 @@ class ControlServer:
             connection.close()
             return True
         connection.setblocking(False)
-        self._peers[connection.fileno()] = _Peer(connection, f"uid:{uid} pid:{pid}")
+        self._peers[connection.fileno()] = _Peer(connection, f"uid:{uid} pid:{pid}", since_s=time.monotonic())
         return True
+
+    def _make_room(self) -> None:
+        """Hang up on the peer that has been silent for longest: forgotten connections must not lock a person out."""
+        silent = {descriptor: peer.since_s for descriptor, peer in self._peers.items() if not peer.waits}
+        if silent and time.monotonic() - min(silent.values()) > SILENT_S:
+            self._drop(min(silent, key=lambda descriptor: silent[descriptor]))
 
     def _receive(self, descriptor: int) -> None:
         peer = self._peers.get(descriptor)
@@ -141,6 +159,7 @@ class ControlServer:
         peer = self._peers.get(descriptor)
         if peer is None or not peer.waits:
             return
+        self._peers[descriptor] = self._peers.pop(descriptor)  # the last one to be served next time
         line, _, rest = bytes(peer.received).partition(b"\n")
         peer.received[:] = rest
         peer.unsent += self._answer(line, peer.actor)

@@ -30,6 +30,7 @@ class StateDir:
         self.model = path / "model.npz"
         self.reference = path / "reference.npz"
         self.runs = path / "runs"
+        self._lock_path = path / "watch.lock"
         self._lock: int | None = None
 
     def claim(self) -> None:
@@ -48,7 +49,7 @@ class StateDir:
                     hint=f"chown it to the watcher's user and chmod 700 {self.path}",
                 )
             self.runs.mkdir(exist_ok=True, mode=0o700)
-            descriptor = os.open(self.path / "watch.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(self._lock_path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise BadInputError(
                 f"cannot use the state directory {self.path}: {error.strerror}", hint="name another with --state-dir"
@@ -62,6 +63,14 @@ class StateDir:
                 hint="`unveil status` shows it; --state-dir starts a second",
             ) from error
         self._lock = descriptor
+
+    def held(self) -> bool:
+        """Return whether the directory is still the one that was claimed: not removed, not replaced by another."""
+        try:
+            there, ours = self._lock_path.stat(), os.fstat(-1 if self._lock is None else self._lock)
+        except OSError:
+            return False
+        return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
 
     def release(self) -> None:
         """Let another watcher have it."""

@@ -159,7 +159,11 @@ class Watch:
         opened.callback(self._server.close)
 
     def run(self) -> None:
-        """Watch until `stop`."""
+        """Watch until `stop`.
+
+        Raises:
+            RefusedError: the state directory is no longer ours; what is remembered and decided would be lost.
+        """
         next_ns = time.monotonic_ns() + TICK_NS
         tick = 0
         while not self._stopping:
@@ -175,6 +179,7 @@ class Watch:
             if tick % TICKS == 0:
                 self._guarded(self._second, now_ns)
             elif tick % TICKS == TICKS // 2:
+                self._refuse_lost_state()
                 self._guarded(self._between, now_ns)
 
     def _guarded(self, step: Callable[[int], None], now_ns: int) -> None:
@@ -189,6 +194,14 @@ class Watch:
             self._complain(f"a fault in unveil itself: {type(error).__name__}: {error}"[:300])
             if self._faults[name] >= MOST_FAULTS:
                 raise
+
+    def _refuse_lost_state(self) -> None:
+        """End rather than act beside another watcher, or write a history that nobody will ever read."""
+        if not (self.state_dir.held() and self.journal.in_place()):
+            raise RefusedError(
+                f"the state directory {self.config.state_dir} was removed or replaced under the watcher",
+                hint="start it again; settings that a run had in hand are to be looked at",
+            )
 
     def stop(self) -> None:
         """End `run` at the next tick; safe in a signal handler."""

@@ -166,8 +166,10 @@ class Cockpit(App[None]):
             self.pop_screen()
 
     def action_leave(self) -> None:
-        """Go back; on a first screen: leave."""
+        """Go back; from runs and knowledge that is the live screen, and from there out."""
         if len(self.screen_stack) > 1:
             self.pop_screen()
+        elif self.current_mode != "live":
+            self.switch_mode("live")
         else:
             self.exit()

@@ -18,7 +18,7 @@ NAMES = {"escape": "Esc", "tab": "Tab", "enter": "Enter", "space": "Space"}
 EVERYWHERE = (
     ("1 2 3", "live, runs, knowledge"),
     (": ctrl+p", "command palette: jump to an episode, a window, a screen; choose a theme"),
-    ("q", "back; on a first screen: leave. ctrl+q leaves at once"),
+    ("q", "back; on the live screen: leave. ctrl+q leaves at once"),
 )
 
 

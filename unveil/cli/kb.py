@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from unveil.cli import connect, kb_diff, kb_explain, kb_lint, kb_new, kb_schema, kb_test
+from unveil.cli import connect, kb_backtest, kb_diff, kb_explain, kb_lint, kb_new, kb_schema, kb_test
 
-DESCRIPTION = """Lint and test the knowledge base: fingerprints, remediations, playbooks and what the site adds.
+DESCRIPTION = """Write, lint, test, measure and compare fingerprints, remediations, playbooks and what the site adds.
 
 The same loader is used by the running watcher: what lints clean here is in use there a second after it was saved."""
 EXAMPLE = "unveil kb lint fingerprints/memory"
@@ -18,6 +18,7 @@ ACTIONS = {
     "explain": kb_explain,
     "new": kb_new,
     "diff": kb_diff,
+    "backtest": kb_backtest,
     "schema": kb_schema,
 }
 

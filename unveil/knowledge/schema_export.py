@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from unveil.knowledge.catalogues import catalogues
+from unveil.knowledge.formats.backtest import backtest_expectations_schema, recording_labels_schema
 from unveil.knowledge.formats.cases import fingerprint_test_schema
 from unveil.knowledge.formats.fingerprint import fingerprint_schema
 from unveil.knowledge.formats.remediation import automatic_rule, remediation_schema
@@ -31,6 +32,8 @@ FILE_NAMES = {
     "Filter": "filter.schema.json",
     "SiteValues": "site_values.schema.json",
     "Profiles": "profiles.schema.json",
+    "RecordingLabels": "recording_labels.schema.json",
+    "BacktestExpectations": "backtest_expectations.schema.json",
 }
 KINDS = tuple(FILE_NAMES)
 
@@ -57,6 +60,8 @@ def schemas(*, features: Iterable[str] | None = None, facts: Iterable[str] | Non
         "Filter": filter_schema(),
         "SiteValues": site_values_schema(),
         "Profiles": profiles_schema(),
+        "RecordingLabels": recording_labels_schema(),
+        "BacktestExpectations": backtest_expectations_schema(),
     }
     definitions: dict[str, Schema] = {}
     if features is not None:

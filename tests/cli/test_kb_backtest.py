@@ -1,0 +1,76 @@
+"""`unveil kb backtest` on the recording that is shipped: a real fault, found in its time and nowhere else."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from unveil.cli.main import main
+from unveil.host.replay import Replay
+
+DEMO = Path(__file__).parents[2] / "unveil/demo/recording.parquet"
+NAME = "reduced_huge_page_coverage"
+EXPECTATIONS = f"""\
+apiVersion: unveil/v1
+kind: BacktestExpectations
+expectations:
+  - {{recording: "recording*", fingerprint: {NAME}, exactly: 1, first_within: 15s}}
+  - {{fingerprint: dirty_writeback_stall, exactly: 0}}
+"""
+
+
+def test_the_fault_of_the_demo_is_found_in_its_time_and_nowhere_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expect = tmp_path / "expectations.yml"
+    expect.write_text(EXPECTATIONS)
+    assert main(["kb", "backtest", str(DEMO), "--expect", str(expect), "--unexpected", "fail", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    score = next(each for each in told["scores"] if each["fingerprint"] == NAME)
+    assert (score["intervals"], score["found"], score["fires"], score["false_fires"]) == (1, 1, 1, 0)
+    assert 3 <= score["first_s"][0] <= 15
+    assert score["hit_rate"] > 0.9
+    assert 0.3 < score["agreement"] < 1
+    assert score["contamination"] == 0
+    assert (score["false_per_day"], score["false_low"]) == (0, 0)
+    assert score["false_high"] == pytest.approx(3.689 * 86400 / told["healthy_s"], rel=1e-3)
+    assert told["confusion"] == {NAME: {NAME: 1}}
+    assert told["missed"] == told["unexpected"] == told["unmet"] == []
+    (action,) = told["actions"]["recording.parquet"]
+    assert (action["remediation"], action["outcome"]) == ("enable_huge_pages", "asks")
+
+
+def test_the_labels_of_the_demo_are_what_its_maker_wrote_into_it() -> None:
+    note = str(Replay(DEMO).metadata["note"])
+    assert "After 110 s transparent huge pages are turned off" in note
+    assert "after 150 s they are allowed again" in note
+    assert "{from: 110, to: 150, label: reduced_huge_page_coverage" in DEMO.with_suffix(".labels.yml").read_text()
+
+
+def test_what_is_missed_false_or_not_as_expected_is_a_finding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(DEMO, tmp_path / "recording.parquet")
+    labels = DEMO.with_suffix(".labels.yml").read_text()
+    (tmp_path / "recording.labels.yml").write_text(labels.replace(f"label: {NAME}", "label: dirty_writeback_stall"))
+    assert main(["kb", "backtest", str(tmp_path / "recording.parquet")]) == 1
+    said = capsys.readouterr().out
+    assert "missed: recording.parquet: dirty_writeback_stall from 110 s" in said
+    assert f"unexpected: recording.parquet: {NAME} on cgroup:/training at " in said
+    assert "in the time of dirty_writeback_stall" in said
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [("absent.parquet",), (str(DEMO), str(DEMO)), (str(DEMO), "--expect", "absent.yml"), (str(DEMO), "--kb", "absent")],
+)
+def test_what_cannot_be_read_is_bad_input(wrong: tuple[str, ...]) -> None:
+    assert main(["kb", "backtest", *wrong]) == 2
+
+
+@pytest.mark.parametrize("jobs", ["0", "many", "-1"])
+def test_a_number_of_processes_is_one(jobs: str) -> None:
+    assert main(["kb", "backtest", str(DEMO), "--jobs", jobs]) == 3

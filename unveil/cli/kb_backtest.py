@@ -1,0 +1,165 @@
+"""`unveil kb backtest`: how the knowledge base does on labelled recordings, and what would have been done."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unveil.cli import draw
+from unveil.errors import BadInputError, UnreadableError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from unveil.knowledge.backtest import Action, BacktestReport, Score, Trace
+    from unveil.knowledge.knowledge_base import KnowledgeBase
+
+SUMMARY = "score the knowledge base on labelled recordings"
+DESCRIPTION = """Watch labelled recordings as if they were live, and score every fingerprint: what it found, how soon,
+the paper's four figures (hit rate, coverage, agreement, healthy contamination), false fires per host-day, confusion,
+and the actions that would have been taken after limits. Nothing is carried out.
+
+Beside RUN.parquet stands RUN.labels.yml. Exit 1 when a labelled fault is missed or something fires in time labelled
+otherwise; with --expect, when an expectation does not hold (and what is unexpected is up to --unexpected)."""
+EXAMPLE = "unveil kb backtest recordings/*.parquet --kb . --expect expectations.yml"
+PROFILES = ("auto", "approve", "manual", "observe", "site")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    parser.add_argument("recordings", nargs="+", metavar="RECORDING", help="made by `unveil record`")
+    parser.add_argument("--expect", type=Path, metavar="FILE", help="what has to be found")
+    parser.add_argument(
+        "--unexpected", choices=("fail", "warn", "ignore"), default="warn",
+        help="with --expect: what fires in time that is labelled otherwise (default: warn)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--profile", choices=PROFILES, default="auto",
+        help="how far automation may go, for the actions; site takes inventory/profiles.yml (default: auto, "
+        "so each fix as far as it allows itself)",
+    )  # fmt: skip
+    parser.add_argument("--rule", default="", metavar="RULE", help="which detectors decide, e.g. 'zscore|mahalanobis'")
+    parser.add_argument("--jobs", type=_jobs, default=os.cpu_count() or 1, help="processes (default: one a CPU)")
+    parser.add_argument("--seed", type=int, default=0, help="of the models (default: 0, so two runs agree)")
+    parser.add_argument("--verbose", action="store_true", help="also show fingerprints with neither label nor fire")
+
+
+def _jobs(text: str) -> int:
+    from argparse import ArgumentTypeError
+
+    if not text.isdecimal() or not 1 <= int(text) <= 1024:
+        raise ArgumentTypeError(f"{text!r} is no number of processes")
+    return int(text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Watch, score, print."""
+    from unveil.engine.backtesting import Job, watch_all
+    from unveil.knowledge.backtest import report, unmet
+    from unveil.knowledge.labels import read_expectations
+    from unveil.records.codec import encode
+
+    names = [fingerprint.name for fingerprint in _knowledge(arguments.kb).fingerprints]
+    wanted = read_expectations(arguments.expect, names) if arguments.expect else ()
+    if len({Path(each).name for each in arguments.recordings}) < len(arguments.recordings):
+        raise BadInputError("two recordings have one name", hint="expectations and results go by the name of the file")
+    jobs = [
+        Job(recording=each, kb=arguments.kb or "", profile=arguments.profile, rule=arguments.rule, seed=arguments.seed)
+        for each in arguments.recordings
+    ]
+    with draw.progress("watching recordings", total=len(jobs), quiet=arguments.json) as advance:
+        traces = watch_all(jobs, processes=arguments.jobs, done=advance)
+    found = report(traces, names)
+    broken = tuple(unmet(wanted, traces))
+    if arguments.json:
+        draw.print_json({**encode(found), "unmet": list(broken)})
+    else:
+        _draw(found, traces, verbose=arguments.verbose)
+        for line in broken:
+            draw.line(f"not met: {draw.plain(line, 500)}", style="bold red")
+    if not arguments.expect:
+        return 1 if found.missed or found.unexpected else 0
+    return 1 if broken or (found.unexpected and arguments.unexpected == "fail") else 0
+
+
+def _knowledge(kb: str | None) -> KnowledgeBase:
+    from unveil.knowledge.content import knowledge_root
+    from unveil.knowledge.loading import load
+
+    root = knowledge_root(kb)
+    loaded = load(root)
+    if loaded.knowledge is None:
+        raise UnreadableError(f"{loaded.errors[0]}", hint=f"`unveil kb lint --kb {root}` lists everything")
+    return loaded.knowledge
+
+
+def _draw(found: BacktestReport, traces: Sequence[Trace], *, verbose: bool) -> None:
+    total_s = sum(trace.seconds for trace in traces)
+    draw.line(f"{len(traces)} recordings, {draw.span(total_s)}, of which {draw.span(found.healthy_s)} are healthy")
+    shown = [each for each in found.scores if verbose or _speaks(each)]
+    draw.table(
+        ("fingerprint", "found>", "first>", "other>", "false a day (95 %)>", "hits>", "covers>", "agrees>", "contam.>"),
+        (
+            (
+                each.fingerprint,
+                f"{each.found} of {each.intervals}",
+                "-" if each.first_median_s is None else f"{each.first_median_s:.1f} s",
+                each.other_fires,
+                _rate(each),
+                *map(_share, (each.hit_rate, each.coverage, each.agreement, each.contamination)),
+            )
+            for each in shown
+        ),
+    )
+    if not found.healthy_s:
+        draw.line("No time is labelled healthy, so nothing is known of false fires.", style="yellow")
+    draw.table(
+        ("in the time of", "fires"),
+        (
+            (label, ", ".join(f"{count} x {name}" for name, count in fires.items()))
+            for label, fires in found.confusion.items()
+        ),
+    )
+    _draw_actions(found.actions)
+    for line in found.missed:
+        draw.line(f"missed: {draw.plain(line, 500)}", style="yellow")
+    for line in found.unexpected:
+        draw.line(f"unexpected: {draw.plain(line, 500)}", style="yellow")
+
+
+def _speaks(score: Score) -> bool:
+    return bool(score.intervals or score.fires or score.other_fires or score.false_fires)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
+def _rate(score: Score) -> str:
+    if score.false_per_day is None:
+        return "-"
+    return f"{score.false_per_day:.3g} ({score.false_low:.2g} to {score.false_high:.2g})"
+
+
+def _draw_actions(actions: Any) -> None:
+    told: list[tuple[str, Action]] = [(name, action) for name, several in actions.items() for action in several]
+    if not told:
+        draw.line("Nothing would have been done.")
+        return
+    draw.table(
+        ("recording", "at>", "fingerprint", "entity", "fix", "outcome", "what"),
+        (
+            (
+                name,
+                f"{action.at_s:.0f} s",
+                action.fingerprint,
+                action.entity,
+                action.remediation or "-",
+                action.outcome,
+                "; ".join((*action.changes, action.reason) if action.reason else action.changes),
+            )
+            for name, action in told
+        ),
+    )

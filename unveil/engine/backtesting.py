@@ -1,0 +1,211 @@
+"""Watch labelled recordings as if they were live, in processes side by side, and keep what a backtest scores.
+
+Nothing is carried out. Each action is decided by the policy that a live watch asks, and one that would have run is
+taken to have been kept, so that cooldown and attempts hold the next ones back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unveil.detection.ensemble import EnsembleSettings
+from unveil.engine.replaying import RecordedWatch
+from unveil.errors import UnreadableError, UnveilError
+from unveil.knowledge.backtest import Action, Fire, SeenWindow, Trace
+from unveil.knowledge.labels import labels_beside, read_labels
+from unveil.records.match import EpisodeState
+from unveil.records.remediation import Mode
+from unveil.records.run import Run, RunState, Step
+from unveil.records.verdict import State
+from unveil.remediation import policy
+from unveil.remediation.planner import plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from unveil.engine.pipeline import Outcome
+    from unveil.records.match import Episode
+    from unveil.records.remediation import Remediation
+
+SITE = "site"
+"""Profile that stands for what the knowledge base's inventory/profiles.yml says of the recorded host."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One recording to watch.
+
+    Attributes:
+        profile: a mode as the site's ceiling, or ``site``.
+        rule: which detectors decide; empty for the default.
+    """
+
+    recording: str
+    kb: str = ""
+    profile: str = Mode.AUTO
+    rule: str = ""
+    seed: int = 0
+
+
+def watch_all(jobs: Sequence[Job], *, processes: int, done: Callable[[int], None]) -> tuple[Trace, ...]:
+    """Watch recordings and return their traces in the order of the jobs.
+
+    Args:
+        processes: how many at a time; with one everything happens in this process.
+        done: told how many are finished, each time one is.
+
+    Raises:
+        UnveilError: a recording or its labels cannot be read; the others are given up.
+    """
+    if processes <= 1 or len(jobs) == 1:
+        traces = []
+        for number, job in enumerate(jobs, 1):
+            traces.append(watch_one(job))
+            done(number)
+        return tuple(traces)
+    # Started afresh rather than forked: a fork would take over locks of libraries that have threads.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max_workers=min(processes, len(jobs)), mp_context=context) as pool:
+        futures = [pool.submit(_carried, job) for job in jobs]
+        for number, future in enumerate(as_completed(futures), 1):
+            result = future.result()
+            if isinstance(result, Trace):
+                done(number)
+                continue
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise UnreadableError(result[0], hint=result[1])
+        return tuple(trace for future in futures if isinstance(trace := future.result(), Trace))
+
+
+def _carried(job: Job) -> Trace | tuple[str, str | None]:
+    """Return a trace, or an error as what and hint: our exceptions do not travel between processes by themselves."""
+    try:
+        return watch_one(job)
+    except UnveilError as error:
+        return error.what, error.hint
+
+
+def watch_one(job: Job) -> Trace:
+    """Watch one recording.
+
+    Raises:
+        UnreadableError: there is no recording, no labels file beside it, or no usable knowledge base.
+        BadInputError: the labels file is wrong.
+    """
+    labels = labels_beside(Path(job.recording))
+    if Path(job.recording).exists() and labels is None:
+        stem = Path(job.recording).stem
+        raise UnreadableError(f"{job.recording} has no labels beside it", hint=f"write {stem}.labels.yml")
+    settings = EnsembleSettings(rule=job.rule) if job.rule else None
+    with closing(RecordedWatch(job.recording, kb=job.kb, settings=settings, seed=job.seed)) as watch:
+        names = [each.name for each in watch.knowledge.current.fingerprints]
+        intervals = () if labels is None else read_labels(labels, names)
+        desk = Desk(watch, job.profile)
+        windows: list[SeenWindow] = []
+        fires: list[Fire] = []
+        clock = _Clock(watch.started_s)
+        for outcome in watch.outcomes():
+            start_s, end_s = clock.span(outcome)
+            matched = frozenset(match.fingerprint for match in outcome.matches)
+            anomalous = outcome.judgement.verdict.state is State.ANOMALOUS
+            windows.append(SeenWindow(start_s=start_s, end_s=end_s, anomalous=anomalous, matched=matched))
+            for episode in outcome.changed:
+                if episode.state is EpisodeState.FIRING:
+                    started_s = clock.of_wall(episode.started_s)
+                    entity = str(episode.entity)
+                    fires.append(
+                        Fire(fingerprint=episode.fingerprint, entity=entity, started_s=started_s, fired_s=end_s)
+                    )
+                    desk.consider(episode, end_s)
+        return Trace(
+            recording=Path(job.recording).name,
+            seconds=windows[-1].end_s if windows else 0.0,
+            windows=tuple(windows),
+            fires=tuple(fires),
+            actions=tuple(desk.actions),
+            intervals=intervals,
+        )
+
+
+class _Clock:
+    """Seconds after the recording began, by the monotonic clock: a wall clock may have been set meanwhile."""
+
+    def __init__(self, started_s: float) -> None:
+        self._started_s = started_s
+        self._zero_ns: float | None = None
+        self._ends: dict[float, float] = {}
+
+    def span(self, outcome: Outcome) -> tuple[float, float]:
+        window = outcome.window
+        if self._zero_ns is None:
+            # Recordings without a start in their metadata begin with their first window.
+            before_s = window.wall_s - self._started_s if self._started_s else (window.end_ns - window.start_ns) / 1e9
+            self._zero_ns = window.end_ns - before_s * 1e9
+        end_s = (window.end_ns - self._zero_ns) / 1e9
+        self._ends[window.wall_s] = end_s
+        return (window.start_ns - self._zero_ns) / 1e9, end_s
+
+    def of_wall(self, wall_s: float) -> float:
+        """Return the end of the window that had a wall clock."""
+        return self._ends.get(wall_s, wall_s - self._started_s)
+
+
+class Desk:
+    """Where it is decided what would have been done."""
+
+    def __init__(self, watch: RecordedWatch, profile: str) -> None:
+        self._watch = watch
+        self._profile = profile
+        self._history: list[Run] = []
+        self.actions: list[Action] = []
+
+    def consider(self, episode: Episode, at_s: float) -> None:
+        """Decide about an episode that has just fired."""
+        fixes = self._watch.knowledge.current.fixes(episode.fingerprint)
+        told = self._decide(episode, fixes[0]) if fixes else ("none", "it is reported only", ())
+        outcome, reason, changes = told
+        self.actions.append(
+            Action(
+                at_s=at_s, fingerprint=episode.fingerprint, entity=str(episode.entity),
+                remediation=fixes[0].name if fixes else "", outcome=outcome, reason=reason, changes=changes,
+            )
+        )  # fmt: skip
+
+    def _decide(self, episode: Episode, fix: Remediation) -> tuple[str, str, tuple[str, ...]]:
+        watch, now_s = self._watch, self._watch.clock()
+        ceiling = self._ceiling(fix)
+        try:
+            drawn = plan(
+                fix, episode, facts=watch.facts, site=watch.knowledge.current.site, read=watch.settings.peek,
+                baseline=watch.pipeline.recent, now_s=now_s, ceiling=ceiling,
+            )  # fmt: skip
+        except UnveilError as error:
+            return "refused", error.what, ()
+        changes = tuple(
+            f"{each.address}: {(each.before or '?').strip()} → {each.after}"
+            for each in drawn.changes
+            if not each.coupled
+        )
+        decision = policy.decide(
+            drawn, fix, ceiling, self._history, (), still_matching=True, now_s=now_s, intent=policy.Intent.PROPOSE,
+            filters=watch.knowledge.current.filters, host=watch.host,
+        )  # fmt: skip
+        if not decision.allowed:
+            alone = {Mode.OBSERVE: "observed", Mode.MANUAL: "person"}.get(decision.mode, "refused")
+            return alone, "; ".join(decision.reasons), changes
+        number = hashlib.sha256(f"{episode.id} {fix.name}".encode()).hexdigest()[:12]
+        states = (RunState.PLANNED, RunState.APPLYING, RunState.KEPT)
+        steps = tuple(Step(at_s=now_s, state=state, cause="backtest", actor="backtest") for state in states)
+        self._history.append(Run(id=f"r{number}", plan=drawn, steps=steps, saved={}, written={}))
+        return ("runs" if decision.mode is Mode.AUTO else "asks"), "; ".join(decision.notes), changes
+
+    def _ceiling(self, fix: Remediation) -> Mode:
+        if self._profile == SITE:
+            return self._watch.knowledge.current.profiles.mode(fix.name, fix.mode, host=self._watch.host)
+        return min(Mode(self._profile), fix.mode, key=tuple(Mode).index)

@@ -17,6 +17,7 @@ import numpy as np
 from unveil.features.catalogue import FEATURES
 from unveil.features.extract import Extractor
 from unveil.features.feature import Stat
+from unveil.host.catalogue import SOURCES
 from unveil.records.entity import Entity, EntityKind
 from unveil.records.fact import Fact, FactTable
 from unveil.records.metric import Channel
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
 SIZES = {"small": (4, 1, 4, 0), "usual": (24, 4, 12, 0), "GPU server": (128, 10, 60, 8)}  # CPUs, NICs, cgroups, GPUs
 BUDGET_MS = 0.3  # for the usual host, of about 500 channels
 
-_FAST = ("cpu.", "memory.psi", "storage.psi", "network.rx", "network.tx")
-_SLOW = ("memory.cgroup", "memory.node", "interconnect.cgroup")
+_TIERS = {metric.name: source.pace.tier for source in SOURCES for metric in source.metrics}
 _PERIOD_NS = {Tier.FAST: 100_000_000, Tier.MEDIUM: 1_000_000_000, Tier.SLOW: 2_000_000_000}
 
 
@@ -44,6 +44,8 @@ def made_up_layouts(cpus: int, nics: int, cgroups: int, gpus: int) -> dict[Tier,
         "node": ["0", "1"],
         "disk": ["nvme0n1", "nvme1n1"],
         "irq": [str(40 + index) for index in range(4 * nics)],
+        "port": [f"mlx5_{index}/1" for index in range(nics)],
+        "pci": [f"0000:{index:02x}:00.0" for index in range(nics + gpus)],
     }
     wanted = {
         (each.metric, each.over, each.where) for feature in FEATURES.values() for each in feature.formula.channels
@@ -52,11 +54,10 @@ def made_up_layouts(cpus: int, nics: int, cgroups: int, gpus: int) -> dict[Tier,
     for metric, over, where in sorted(wanted):
         labels: list[tuple[tuple[str, str], ...]] = [where]
         for label in (*over, "node") if over == ("irq",) else over:
-            labels = [(*each, (label, key)) for each in labels for key in keys[label]]
-        fast = metric.startswith(_FAST) and not metric.startswith(("cpu.irq", "cpu.ipi", "cpu.cgroup"))
-        fast = fast or (metric == "cpu.irq" and "irq" not in over)
-        tier = Tier.FAST if fast else Tier.SLOW if metric.startswith(_SLOW) else Tier.MEDIUM
-        found.setdefault((tier, metric.startswith("gpu.")), []).extend(Channel(metric, each) for each in labels)
+            labels = [(*each, (label, key)) for each in labels for key in keys.get(label, ["0"])]
+        gpu = metric.startswith("gpu.")
+        tier = Tier.MEDIUM if gpu else _TIERS.get(metric, Tier.FAST)
+        found.setdefault((tier, gpu), []).extend(Channel(metric, each) for each in labels)
     layouts: dict[Tier, list[Layout]] = {}
     for (tier, _), channels in found.items():
         layouts.setdefault(tier, []).append(Layout(tuple(dict.fromkeys(channels))))

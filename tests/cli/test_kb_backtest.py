@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -74,3 +79,29 @@ def test_what_cannot_be_read_is_bad_input(wrong: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("jobs", ["0", "many", "-1"])
 def test_a_number_of_processes_is_one(jobs: str) -> None:
     assert main(["kb", "backtest", str(DEMO), "--jobs", jobs]) == 3
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_all_processes_without_a_traceback(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        shutil.copy(DEMO, tmp_path / f"{name}.parquet")
+        shutil.copy(DEMO.with_suffix(".labels.yml"), tmp_path / f"{name}.labels.yml")
+    command = [sys.executable, "-m", "unveil", "kb", "backtest", "one.parquet", "other.parquet", "--jobs", "2"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        end = time.monotonic() + 60
+        while len(_reading(process.pid)) < 2:
+            assert time.monotonic() < end
+            assert process.poll() is None
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGINT)
+        said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert said == ("", "")
+
+
+def _reading(parent: int) -> list[str]:
+    """Return the processes of a backtest that have begun to read a recording."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    return [child for child in children if "libarrow" in Path(f"/proc/{child}/maps").read_text()]

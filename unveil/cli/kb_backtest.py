@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unveil.cli import draw
-from unveil.errors import BadInputError, UnreadableError
+from unveil.cli.kb_open import usable_knowledge
+from unveil.errors import BadInputError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
     from unveil.knowledge.backtest import Action, BacktestReport, Score, Trace
-    from unveil.knowledge.knowledge_base import KnowledgeBase
 
 SUMMARY = "score the knowledge base on labelled recordings"
 DESCRIPTION = """Watch labelled recordings as if they were live, and score every fingerprint: what it found, how soon,
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     from unveil.knowledge.labels import read_expectations
     from unveil.records.codec import encode
 
-    names = [fingerprint.name for fingerprint in _knowledge(arguments.kb).fingerprints]
+    names = [fingerprint.name for fingerprint in usable_knowledge(arguments.kb).fingerprints]
     wanted = read_expectations(arguments.expect, names) if arguments.expect else ()
     if len({Path(each).name for each in arguments.recordings}) < len(arguments.recordings):
         raise BadInputError("two recordings have one name", hint="expectations and results go by the name of the file")
@@ -82,17 +82,6 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.expect:
         return 1 if found.missed or found.unexpected else 0
     return 1 if broken or (found.unexpected and arguments.unexpected == "fail") else 0
-
-
-def _knowledge(kb: str | None) -> KnowledgeBase:
-    from unveil.knowledge.content import knowledge_root
-    from unveil.knowledge.loading import load
-
-    root = knowledge_root(kb)
-    loaded = load(root)
-    if loaded.knowledge is None:
-        raise UnreadableError(f"{loaded.errors[0]}", hint=f"`unveil kb lint --kb {root}` lists everything")
-    return loaded.knowledge
 
 
 def _draw(found: BacktestReport, traces: Sequence[Trace], *, verbose: bool) -> None:

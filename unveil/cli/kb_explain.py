@@ -7,13 +7,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from unveil.cli import draw
+from unveil.cli.kb_open import usable_knowledge
 from unveil.cli.snapshot import add_host_root, host_root
-from unveil.errors import BadInputError, UnreadableError
+from unveil.errors import BadInputError
 
 if TYPE_CHECKING:
     import argparse
 
-    from unveil.knowledge.knowledge_base import KnowledgeBase
     from unveil.records.fingerprint import Clause, Fingerprint
     from unveil.records.remediation import Remediation
 
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     from unveil.engine.needs import needs
     from unveil.records.codec import encode
 
-    knowledge = _knowledge(arguments.kb)
+    knowledge = usable_knowledge(arguments.kb)
     fingerprint = knowledge.fingerprint(arguments.name)
     if fingerprint is None:
         near = difflib.get_close_matches(arguments.name, [each.name for each in knowledge.fingerprints], n=1)
@@ -64,17 +64,6 @@ def run(arguments: argparse.Namespace) -> int:
     if missing is not None:
         _draw_host(missing)
     return 0
-
-
-def _knowledge(kb: str | None) -> KnowledgeBase:
-    from unveil.knowledge.content import knowledge_root
-    from unveil.knowledge.loading import load
-
-    root = knowledge_root(kb)
-    loaded = load(root)
-    if loaded.knowledge is None:
-        raise UnreadableError(f"{loaded.errors[0]}", hint=f"`unveil kb lint --kb {root}` lists everything")
-    return loaded.knowledge
 
 
 def _missing(arguments: argparse.Namespace, needed: tuple[str, ...]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import getpass
 from typing import TYPE_CHECKING
 
 from unveil.cli import connect, draw
-from unveil.errors import BadInputError, RefusedError, UnwritableError
+from unveil.errors import BadInputError, RefusedError, UnwritableError, UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     author = Author(
         id=str(uuid.uuid4()),
         date=datetime.now().astimezone().date().isoformat(),
-        owner=arguments.owner or getpass.getuser(),
+        owner=arguments.owner or _user(),
     )
     written = draft(arguments.name, Subsystem(arguments.subsystem), author, _window(arguments))
     paths = _write(root / "fingerprints" / arguments.subsystem, arguments.name, written)
@@ -75,6 +75,13 @@ def run(arguments: argparse.Namespace) -> int:
         f"  unveil kb lint --kb {root}\n  unveil kb test --kb {root} {arguments.name} --mutate"
     )
     return 1 if problems else 0
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError) as error:  # a container whose user has no name
+        raise UsageError("who answers for it is not known", hint="--owner TEAM") from error
 
 
 def _own_root(kb: str | None) -> Path:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
+import signal
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,16 +73,26 @@ def watch_all(jobs: Sequence[Job], *, processes: int, done: Callable[[int], None
         return tuple(traces)
     # Started afresh rather than forked: a fork would take over locks of libraries that have threads.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=min(processes, len(jobs)), mp_context=context) as pool:
+    processes = min(processes, len(jobs))
+    with ProcessPoolExecutor(max_workers=processes, mp_context=context, initializer=_die_quietly) as pool:
         futures = [pool.submit(_carried, job) for job in jobs]
         for number, future in enumerate(as_completed(futures), 1):
-            result = future.result()
+            try:
+                result = future.result()
+            except BrokenProcessPool as error:
+                what = "a process that watched a recording was killed"
+                raise UnveilError(what, hint="when memory is short, --jobs 1 takes the least") from error
             if isinstance(result, Trace):
                 done(number)
                 continue
             pool.shutdown(wait=False, cancel_futures=True)
             raise UnreadableError(result[0], hint=result[1])
         return tuple(trace for future in futures if isinstance(trace := future.result(), Trace))
+
+
+def _die_quietly() -> None:
+    """Let Ctrl-C, which the terminal sends to all of us, end this process without a word."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _carried(job: Job) -> Trace | tuple[str, str | None]:

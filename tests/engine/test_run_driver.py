@@ -522,3 +522,32 @@ def test_the_chain_of_steps_is_whole_after_all_that(rig: Callable[..., Any]) -> 
         other.execute("UPDATE run_steps SET detail = 'nothing happened' WHERE state = 'rolling_back'")
     other.close()
     assert here.queries.broken_link() is not None
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_clock_that_is_set_neither_prolongs_nor_cuts_short_a_verification(
+    rig: Callable[..., Any], hours: int
+) -> None:
+    here = rig()
+    run = here.verifying()
+    here.second()
+    here.now += 3600 * hours
+    since: list[float] = []
+    here.driver._peek = lambda address, seconds: (since.append(seconds), here.settings.peek(address))[1]
+    for _ in range(12):
+        here.second()
+        if here.stored(run).state is not RunState.VERIFYING:
+            break
+    assert here.stored(run).state is RunState.KEPT, here.stored(run).steps[-1]
+    assert all(0 <= seconds < 15 for seconds in since[2:]), "but for the one look in between, of two settings"
+
+
+def test_plans_that_wait_expire_although_the_clock_was_set_back(rig: Callable[..., Any]) -> None:
+    here = rig()
+    here.now = 100_000.0
+    here.second()
+    here.now -= 3600
+    run = here.planned()
+    here.now += 601
+    here.second()
+    assert here.states(run) == ["planned", "expired"]

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 WATCHER = "watcher"
 SNAPSHOTS_S = 30 * 86400.0  # how long the copies of saved values outside the journal are kept
+EXPIRY_S = 10.0  # how often waiting runs are looked through
 WITHOUT_REMEDIATION_S = 86400.0  # how long a run waits, or can be undone, once the knowledge base lost its remediation
 
 
@@ -209,8 +210,8 @@ class RunDriver:
                 self._look_after(active, vector, matching, now_s)
             except (UnveilError, OSError) as error:
                 troubles.append(f"run {active.run.id} ({active.run.state}) cannot go on: {error}")
-        if now_s >= self._next_expiry_s:
-            self._next_expiry_s = now_s + 10
+        if not 0 < self._next_expiry_s - now_s <= EXPIRY_S:  # also when the clock was set back
+            self._next_expiry_s = now_s + EXPIRY_S
             try:
                 self._expire(now_s)
                 self._supervisor.prune(now_s - SNAPSHOTS_S)
@@ -350,9 +351,7 @@ class RunDriver:
         now_s: float,
     ) -> None:
         run = active.run
-        began = entered(run, RunState.VERIFYING)
-        since_s = now_s - (began.at_s if began else now_s)
-        contents = {address: self._peek(address, since_s) for address in run.written}
+        contents = {address: self._peek(address, now_s - verifier.started_s) for address in run.written}
         outcome = verifier.push(vector, matching(run.plan.fingerprint, run.plan.entity), contents, now_s)
         if outcome is None:
             return

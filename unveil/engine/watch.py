@@ -63,10 +63,10 @@ GPU_SETTLE_S = 4.0  # values of the GPU child are up to two seconds old: those f
 
 @dataclass(slots=True)
 class _Due:
-    """What happens seldom, and when it is due next, on the wall clock."""
+    """What happens seldom, and when it is due next, on a clock that nobody sets."""
 
-    prune_s: float = 0.0
-    follow_s: float = 0.0
+    prune_ns: int = 0
+    follow_ns: int = 0
 
 
 class Watch:
@@ -234,14 +234,14 @@ class Watch:
         outcomes: tuple[Outcome, ...] = ()
         try:
             outcomes = self.pipeline.push(self.observation.collect(now_ns), wall_s=wall_s, facts=self.facts)
-            follow = wall_s >= self._due.follow_s
+            follow = now_ns >= self._due.follow_ns
             for outcome in outcomes:
                 going_on = self.pipeline.episodes.open if follow else ()
                 self.journalling.second(outcome.summary, (*outcome.changed, *going_on))
                 for episode in outcome.changed:
                     self._announce(episode)
             if follow:
-                self._due.follow_s = wall_s + FOLLOW_S
+                self._due.follow_ns = now_ns + int(1e9 * FOLLOW_S)
         finally:  # runs are looked after whatever becomes of a window
             for trouble in self.runs.second(outcomes[-1].vector if outcomes else None, self.pipeline.matching):
                 self._complain(trouble)
@@ -265,8 +265,8 @@ class Watch:
             self.journalling.knowledge(state)
         if complaint := self.training.poll(wall_s):
             self._complain(complaint)
-        if wall_s >= self._due.prune_s:
-            self._due.prune_s = wall_s + PRUNE_S
+        if now_ns >= self._due.prune_ns:
+            self._due.prune_ns = now_ns + int(1e9 * PRUNE_S)
             self.journalling.attempt(lambda: self._prune(wall_s), wall_s)
 
     def _prune(self, wall_s: float) -> None:

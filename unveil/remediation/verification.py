@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from unveil.records.run import Plan
 
 SETTLE_S = 3.0  # length of a window: those that end sooner still hold samples from before the fix
+MOST_STEP_S = (
+    60.0  # windows come every second; after a longer step, or one backwards, the clock was set or nobody looked
+)
 WORSE_WINDOWS = 3  # so many windows on end that something must be worse before the fix is taken back early
 _SMALL = 1e-9
 
@@ -79,9 +82,10 @@ class Verifier:
     ) -> None:
         self._plan = plan
         self._rule = plan.verification
-        self._started_s = started_s
+        self.started_s = started_s
         self._written = dict(written)
         self._baseline = dict(plan.baseline if baseline is None else baseline)
+        self._looked_s = started_s
         self._held_since: float | None = None
         self._clear_since: float | None = None
         self._matching: bool | None = None
@@ -109,13 +113,16 @@ class Verifier:
         Returns:
             None while it is too early to say.
         """
+        if not -1.0 <= wall_s - self._looked_s <= MOST_STEP_S:
+            self._begin_anew(wall_s)
+        self._looked_s = wall_s
         if (foreign := self._foreign(settings)) is not None:
             return Outcome(
                 state=RunState.REVERTED_BY_OTHER, cause=Cause.CHANGED_BY_OTHER, detail=foreign, measured=self.measured()
             )
         readable = all(settings.get(address) is not None for address in self._written)
-        self._held_since = (self._started_s if self._held_since is None else self._held_since) if readable else wall_s
-        settled = wall_s - self._started_s >= SETTLE_S
+        self._held_since = (self.started_s if self._held_since is None else self._held_since) if readable else wall_s
+        settled = wall_s - self.started_s >= SETTLE_S
         if vector is not None and settled:
             self._take(vector)
             self._matching = matching
@@ -124,6 +131,14 @@ class Verifier:
             else:
                 self._clear_since = None  # unknown is not clear
         return self._answer(wall_s, readable)
+
+    def _begin_anew(self, wall_s: float) -> None:
+        """Forget what was seen before the clock was set: else an answer would wait for as long as it was set back."""
+        self.started_s = wall_s
+        self._held_since = self._clear_since = self._matching = None
+        self._worse = 0
+        for values in self._values.values():
+            values.clear()
 
     def measured(self) -> tuple[Measured, ...]:
         """Return each named feature as it stands now."""
@@ -187,10 +202,10 @@ class Verifier:
             return Outcome(
                 state=RunState.KEPT,
                 cause=Cause.VERIFIED,
-                detail=f"verified {wall_s - self._started_s:.0f} s after apply",
+                detail=f"verified {wall_s - self.started_s:.0f} s after apply",
                 measured=measured,
             )
-        if wall_s - self._started_s < self._rule.within_s:
+        if wall_s - self.started_s < self._rule.within_s:
             return None
         return self._late(held, clear, measured)
 

@@ -55,3 +55,11 @@ def test_a_misspelt_setting_gets_the_nearest_name(tmp_path: Path) -> None:
     with pytest.raises(BadInputError) as caught:
         load_settings({}, environment={}, files=(file,))
     assert caught.value.hint == "did you mean 'ordinary_hours'?"
+
+
+def test_a_misspelt_variable_is_an_error_and_variables_of_others_are_none(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match="the environment: unknown setting 'profil'") as caught:
+        load_settings({}, environment={"UNVEIL_PROFIL": "manual"}, files=())
+    assert caught.value.hint == "did you mean 'profile'?"
+    environment = {"UNVEIL_NVML_LIBRARY": "/x", "UNVEIL_STATE_DIR": str(tmp_path), "HOME": "/root"}
+    assert load_settings({}, environment=environment, files=()).state_dir == tmp_path

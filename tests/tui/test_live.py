@@ -73,7 +73,7 @@ async def test_brackets_step_and_stepping_pauses(watcher: Any, stage: Any) -> No
         watcher.push(count=2)
         await stage.settle(pilot, 0.4)
         assert windows_of(app).cursor_key == "1:58"
-        assert "shares of 58" in stage.screen_text(app)
+        assert "of what moved 58" in stage.screen_text(app)
         await pilot.press("escape")
         await stage.until(pilot, lambda: windows_of(app).cursor_key == "1:61")
 

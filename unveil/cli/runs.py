@@ -151,7 +151,8 @@ def _apply(arguments: argparse.Namespace) -> int:
     told = before["run"]
     if not arguments.json:
         draw_plan(told)
-    _confirm(arguments, f"change this host's settings as shown ({told['id']})?")
+    if told["steps"][-1]["state"] == "approved":  # any other state is refused by the watcher, with the reason
+        _confirm(arguments, f"change this host's settings as shown ({told['id']})?")
     client.call("apply", id=told["id"], hash=told["plan"]["hash"])
     return _follow(client, before, arguments)
 
@@ -264,6 +265,8 @@ def draw_plan(run: dict[str, Any]) -> None:
         f"{run['steps'][-1]['state']}; mode {plan['mode']}, impact {plan['impact']}, "
         f"{'reversible' if plan['reversible'] else 'NOT reversible'}, plan {plan['hash'][:12]}"
     )
+    if plan.get("risk"):
+        draw.line(f"risk: {draw.plain(plan['risk'], 1000)}")
     draw.table(
         ("setting", "before", "after"),
         (

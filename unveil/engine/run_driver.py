@@ -16,9 +16,10 @@ from unveil.engine.dry_runs import DryRuns
 from unveil.engine.run_events import measured, reported, restored
 from unveil.engine.run_settings import after_playbook, after_restore, save_before
 from unveil.engine.run_telling import RunTelling
-from unveil.engine.situation import permit
+from unveil.engine.situation import cure, permit
 from unveil.errors import ConflictError, RefusedError, UnreadableError, UnveilError
 from unveil.execution.request import REQUEST
+from unveil.records.remediation import Mode
 from unveil.records.run import RunState
 from unveil.remediation import policy
 from unveil.remediation.lifecycle import (
@@ -49,8 +50,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 WATCHER = "watcher"
-SNAPSHOTS_S = 30 * 86400.0  # how long the copies of saved values outside the journal are kept
 EXPIRY_S = 10.0  # how often waiting runs are looked through
+SNAPSHOTS_S = 30 * 86400.0  # how long the copies of saved values outside the journal are kept
 WITHOUT_REMEDIATION_S = 86400.0  # how long a run waits, or can be undone, once the knowledge base lost its remediation
 
 
@@ -111,9 +112,15 @@ class RunDriver:
         return self._keep(run)
 
     def approve(self, run: Run, *, plan_hash: str, actor: str) -> Run:
-        """Approve exactly the plan that was shown."""
+        """Approve exactly the plan that was shown.
+
+        Raises:
+            RefusedError: this host only observes (an approval must not outlive that), or it waited too long.
+        """
         self._same_plan(run, plan_hash)
         situation = self._situation(run.plan)
+        if situation.profile is Mode.OBSERVE:
+            raise RefusedError(f"{run.id} cannot be approved", hint=cure(Mode.OBSERVE))
         if policy.expired(run, situation.remediation, self._clock()):
             self._step(run, RunState.EXPIRED, Cause.APPROVAL_EXPIRED, WATCHER)
             raise RefusedError(f"{run.id} waited too long for its approval", hint="plan again")

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SYSTEM_FILE = Path("/etc/unveil/unveil.toml")
+PREFIX = "UNVEIL_"
+NOT_SETTINGS = frozenset({"UNVEIL_NVML_LIBRARY", "UNVEIL_NVML_STATE", "UNVEIL_FIXTURES", "UNVEIL_RUN"})
 MODES = ("observe", "manual", "approve", "auto")
 
 
@@ -71,7 +73,11 @@ def load_settings(
     settings = Settings(state_dir=default_state_dir(dict(env)))
     for file in reversed(_default_files(env) if files is None else files):
         settings = _apply(settings, _read(file), place=str(file))
-    variables = {field.name: env[name] for field in fields(Settings) if (name := f"UNVEIL_{field.name.upper()}") in env}
+    variables = {
+        name.removeprefix(PREFIX).lower(): value
+        for name, value in env.items()
+        if name.startswith(PREFIX) and name not in NOT_SETTINGS
+    }
     settings = _apply(settings, variables, place="the environment")
     known = {field.name for field in fields(Settings)}
     given = {name: value for name, value in flags.items() if value is not None and name in known}

@@ -76,10 +76,11 @@ def permit(
     if not decision.allowed:
         named = plan.remediation if run_id is None else run_id
         verb = "be proposed" if intent is policy.Intent.PROPOSE else "run"
-        raise RefusedError(f"{named} may not {verb} now: {'; '.join(decision.reasons)}", hint=_cure(decision.mode))
+        raise RefusedError(f"{named} may not {verb} now: {'; '.join(decision.reasons)}", hint=cure(decision.mode))
 
 
-def _cure(mode: Mode) -> str:
+def cure(mode: Mode) -> str:
+    """Return what a person can do about a refusal on a host of a mode."""
     if mode is Mode.OBSERVE:
         return "this host only observes; start the watcher with --profile manual, or set it in inventory/profiles.yml"
     return "`unveil explain` shows what the newest window says"

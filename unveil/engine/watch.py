@@ -325,13 +325,18 @@ class Watch:
 
 
 def run_watch(settings: Settings) -> None:
-    """Watch this host until SIGTERM or SIGINT; SIGHUP has the knowledge base looked at again."""
+    """Watch this host until SIGTERM or SIGINT; SIGHUP has the knowledge base looked at again.
+
+    Started on a terminal, SIGHUP means that the terminal is gone, and ends the watch as well.
+    """
     import signal
+    import sys
 
     watch = Watch(settings)
     signal.signal(signal.SIGTERM, lambda *_: watch.stop())
     signal.signal(signal.SIGINT, lambda *_: watch.stop())
-    signal.signal(signal.SIGHUP, lambda *_: watch.rescan())
+    hangup = watch.stop if sys.stdin.isatty() else watch.rescan
+    signal.signal(signal.SIGHUP, lambda *_: hangup())
     watch.start()
     try:
         watch.run()

@@ -39,7 +39,8 @@ class Plan:
         variables: values of the playbook's variables, typed and checked.
         untrusted: names of the variables whose text a tenant chose.
         baseline: named features right before, that verification compares with.
-        hash: sha256 over everything above that matters; the hash is what is approved and applied.
+        risk: what the remediation's author says of its risk; shown wherever the plan is approved.
+        hash: sha256 over everything else that matters; the hash is what is approved and applied.
     """
 
     remediation: str
@@ -60,6 +61,7 @@ class Plan:
     baseline: Mapping[str, float]
     created_s: float
     hash: str
+    risk: str = ""
 
 
 class RunState(StrEnum):

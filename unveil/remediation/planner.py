@@ -85,6 +85,7 @@ def plan(
         baseline=measure(remediation, companions(episode), baseline),
         created_s=now_s,
         hash="",
+        risk=" ".join(remediation.risk_notes.split()),
     )
     return replace(drawn, hash=digest(drawn))
 

@@ -162,7 +162,7 @@ def _unsafe(
     elif not still_matching:
         reasons.append(f"{plan.fingerprint} no longer matches {plan.entity}")
     return reasons + [
-        f"silenced by {silence.actor} until {silence.until_s:.0f}: {silence.reason}"
+        f"silenced by {silence.actor} for another {max(1, round((silence.until_s - now_s) / 60))} min: {silence.reason}"
         for silence in silences
         if silence.covers(plan.fingerprint, str(plan.entity), now_s)
     ]

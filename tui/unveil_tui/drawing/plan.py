@@ -17,7 +17,7 @@ DANGEROUS = frozenset({"high", "critical"})  # impacts for which the host's name
 
 
 def head(run: Run) -> list[str]:
-    """Return what a run is, in three lines."""
+    """Return what a run is, a line each."""
     plan = run.plan
     return [
         f"{run.id}: {plain(plan.remediation)}: {run.state}",
@@ -26,6 +26,7 @@ def head(run: Run) -> list[str]:
             f"impact {plan.impact}, {'reversible' if plan.reversible else 'NOT reversible'}, mode {plan.mode}, "
             f"timeout {plan.timeout_s:g} s, plan {plan.hash[:12]}"
         ),
+        *([f"risk: {plain(plan.risk, LONG)}"] if plan.risk else []),
     ]
 
 
@@ -95,6 +96,7 @@ def about(run: Run, host: str) -> list[str]:
         ),
         f"for          {plain(plan.fingerprint)} on {words.entity(plan.entity)}",
         f"run          {run.id}, plan {plan.hash[:12]}",
+        *([f"risk         {plain(plan.risk, LONG)}"] if plan.risk else []),
     ]
 
 

@@ -97,7 +97,7 @@ class TracePanel(Widget):
         if stepped and column is not None:
             cells[column] = "▲"
         here = self._here
-        note = "" if here is None else f" shares of {here.index}"
+        note = "" if here is None else f" of what moved {here.index}"
         return Text(f"{'':{NAME}}{''.join(cells[:room])}{note}", self._style("dim"), no_wrap=True)
 
 

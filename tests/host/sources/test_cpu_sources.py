@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import errno
+
 import pytest
 
+from unveil.host.root import HostRoot
 from unveil.host.source import SourceState
 from unveil.host.sources import cpu_throttle, cpufreq, cpuidle, hwmon, pressure_irq, rapl, schedstat
 from unveil.host.sources.cpu_sysfs import CPUS, first_of_packages, online_cpus, spread
@@ -140,3 +143,16 @@ def test_sensors_that_hang_their_reader_are_never_touched(procfs, look) -> None:
         "cpu.fan_speed{sensor=nct6798 hwmon4 fan1}": 1200,
         "cpu.fan_speed{sensor=nct6798 hwmon4 fan2}": 0,
     }
+
+
+def test_energy_that_only_root_may_read_is_absent_and_no_failure(procfs, look, monkeypatch) -> None:
+    procfs.write("sys/class/powercap/intel-rapl:0/name", "package-0\n")
+    procfs.write("sys/class/powercap/intel-rapl:0/energy_uj", "1500000\n")
+
+    def refuse(_root: HostRoot, path: str, _size: int) -> bytes:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(HostRoot, "head", refuse)  # tests may run as root, whom no mode keeps out
+    values, health = look(rapl.SOURCE)
+    assert not values
+    assert (health.state, "only root" in health.reason) == (SourceState.ABSENT, True)

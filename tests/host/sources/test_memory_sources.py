@@ -1,7 +1,18 @@
 from __future__ import annotations
 
+from unveil.host.root import HostRoot
+from unveil.host.sampler import Sampler
 from unveil.host.source import SourceState
-from unveil.host.sources import buddyinfo, cgroup_events, cgroup_io, cgroup_pressure, edac, mthp
+from unveil.host.sources import (
+    buddyinfo,
+    cgroup_events,
+    cgroup_io,
+    cgroup_pressure,
+    edac,
+    mthp,
+    sockstat,
+    softnet,
+)
 from unveil.host.sources.buddyinfo import huge_order
 
 THP = "sys/kernel/mm/transparent_hugepage"
@@ -112,3 +123,18 @@ def test_a_cgroup_of_version_1_tells_how_often_it_met_its_limit(procfs, look) ->
     }
     for source in (cgroup_pressure.SOURCE, cgroup_io.SOURCE):
         assert look(source)[1].state is SourceState.ABSENT
+
+
+def test_this_very_kernel_tells_how_fragmented_its_memory_is() -> None:
+    sampler = Sampler(HostRoot("/"), sources=(buddyinfo.SOURCE, softnet.SOURCE, sockstat.SOURCE))
+    sampler.tick(0)
+    sampler.tick(20_000_000_000)
+    values = {
+        channel.metric: block.values[-1, column]
+        for block in sampler.collect(20_000_000_000)
+        for column, channel in enumerate(block.layout.channels)
+    }
+    sampler.close()
+    assert 0 <= values["memory.free_huge"] <= values["memory.free_blocks"]
+    assert values["network.softnet_processed"] >= 0
+    assert 0 <= values["network.tcp_memory"] < values["network.tcp_memory_limit"]

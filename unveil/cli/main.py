@@ -31,7 +31,7 @@ COMMANDS = {
     "episodes": "list what was found, newest first",
     "runs": "plan, approve, apply, follow, cancel and roll back fixes",
     "silence": "keep automation away from an episode for a while",
-    "kb": "lint and test the knowledge base",
+    "kb": "lint, test, explain, draft, compare and backtest the knowledge base",
 }
 
 

@@ -16,6 +16,7 @@ from unveil.host.cgroups import CgroupTrees
 from unveil.host.root import HostRoot
 from unveil.host.sampler import Sampler
 from unveil.host.source import SourceState
+from unveil.host.sources import cgroup_cpu, cgroup_events
 from unveil.records.metric import Channel
 from unveil.records.sample import Tier
 
@@ -254,6 +255,18 @@ def test_no_descriptor_is_left_open(procfs) -> None:
     assert open_files() > before
     clockwork.sampler.close()
     assert open_files() == before
+
+
+def test_files_that_come_and_go_are_looked_for_no_oftener_than_they_are_read(procfs) -> None:
+    procfs.cgroup_v2("/pod0")
+    clockwork = Clockwork(procfs.root, sources=(cgroup_cpu.SOURCE, cgroup_events.SOURCE))
+    procfs.cgroup_v2("/pod1")
+    procfs.write("sys/fs/cgroup/pod1/memory.events", "max 3\n")
+    clockwork.run(41)
+    assert [health.channels for health in clockwork.sampler.health()] == [8, 0], "the slow one was not looked at"
+    clockwork.run(80)
+    assert [health.channels for health in clockwork.sampler.health()] == [8, 1]
+    clockwork.sampler.close()
 
 
 def test_a_tree_with_more_files_than_may_be_open_is_followed_in_part(procfs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ BUDGET_NS = 5_000_000
 """CPU time of one reading of a source, beyond which it is read less often."""
 
 _SECOND = 1_000_000_000
-_LOOK_S = 2.0  # for files that come and go
+_LOOK_S = 2.0  # for files that come and go; no oftener than they are read
 _LOOK_EVERYWHERE = 15  # looks, after which the other sources' files are looked for, too
 _JUDGE_NS = 10 * _SECOND
 _LEARNING_SHARE = 0.005  # of a core, that texts which look different may cost
@@ -136,7 +136,8 @@ class Sampler:
         changed: set[Pace] = set()
         for source in self._sources:
             source.reopen()
-            if (source.source.changing or everywhere) and source.look(self._room() + source.kept):
+            due = source.source.changing and self._looks % max(1, round(source.pace.period_s / _LOOK_S)) == 0
+            if (due or everywhere) and source.look(self._room() + source.kept):
                 changed.add(source.pace)
         self._deal(changed)
 

@@ -6,7 +6,7 @@ is written back later, which is nearly all that training writes: half a truth, a
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from unveil.errors import SourceAbsentError
@@ -60,12 +60,15 @@ def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
     unified = trees.unified
     if unified is None or not root.exists(f"{unified.mount}/io.stat"):
         raise SourceAbsentError("this host has no I/O controller of version 2")
-    disks = None
+    disks = cache(partial(_numbers_of_disks, root))  # asked when a text is new, and not for every look at the cgroups
+
+    def wanted(device: str) -> bool:
+        return disks()(device)
+
     feeds = []
     for cgroup in trees.followed(unified):
-        disks = disks or _numbers_of_disks(root)
         identity = str(cgroup.inode)
-        parser = partial(parse_cgroup_io, wanted=disks, cgroup=cgroup.key, identity=identity)
+        parser = partial(parse_cgroup_io, wanted=wanted, cgroup=cgroup.key, identity=identity)
         feeds.append(
             Feed(
                 path=f"{unified.mount}{cgroup.path}/io.stat", parser=parser, identity=identity, whole=False, kept=False

@@ -36,7 +36,8 @@ def test_playbook_and_modules_are_copied_for_their_owner_alone_and_copied_anew(b
         assert (played.modules / "one.py").read_text() == text
         assert set(played.digests) == {str(base / "kb/apply.yml"), str(base / "kb/modules/one.py")}
     assert stat.S_IMODE(played.playbook.stat().st_mode) == 0o600
-    assert stat.S_IMODE(played.modules.stat().st_mode) == 0o700
+    for folder in (played.modules, played.modules.parent):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 def test_what_is_no_file_or_too_large_is_refused_at_once_and_a_full_disk_is_said(base: Path) -> None:

@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any
 
 from unveil.execution import processes
 from unveil.execution.events import condense, printable
+from unveil.execution.played import PLAYED
 from unveil.execution.request import (
     CHILD,
     EVENTS,
@@ -260,7 +261,8 @@ def run(directory: Path) -> RunResult:
         status, message = stop.reason, f"stopped {limit}"
     if events.damaged:
         message = f"{message} ({events.damaged} events could not be written)".strip()
-    shutil.rmtree(directory / WORK, ignore_errors=True)
+    for folder in (WORK, PLAYED):
+        shutil.rmtree(directory / folder, ignore_errors=True)
     return RunResult(
         status=status,
         check=request.check,

@@ -51,7 +51,8 @@ def take_along(playbook: Path, modules: Path, directory: Path) -> Played:
     contents = [(path, folder, _read(path)) for path, folder in originals]
     try:
         shutil.rmtree(directory / PLAYED, ignore_errors=True)
-        (directory / PLAYED / "modules").mkdir(parents=True, mode=0o700)
+        for folder in (PLAYED, f"{PLAYED}/modules"):  # one by one: a mode does not hold for parents
+            (directory / folder).mkdir(mode=0o700)
         for path, folder, content in contents:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             with os.fdopen(os.open(directory / folder / path.name, flags, 0o600), "wb") as copy:

@@ -51,12 +51,21 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._db = open_journal(path, readonly=False)
         self.path = path
+        self._file = path.stat()
 
     def close(self) -> None:
         """Fold the write-ahead log into the file, where there is room for it, and let it go."""
         with suppress(sqlite3.DatabaseError):  # no room: the log stays beside the file, and is read with it
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._db.close()
+
+    def in_place(self) -> bool:
+        """Return whether the file is still where it was opened: what is written to a removed one is lost."""
+        try:
+            there = self.path.stat()
+        except OSError:
+            return False
+        return (there.st_dev, there.st_ino) == (self._file.st_dev, self._file.st_ino)
 
     @contextmanager
     def _transaction(self, *, durable: bool = False) -> Iterator[None]:

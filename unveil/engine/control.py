@@ -85,6 +85,8 @@ class ControlServer:
         What is late is one answer at most: whoever else asks has its turn after the next tick, the longest unserved
         first.
         """
+        if not self._peers and not self._knocked(deadline_ns):
+            return
         now_s = time.monotonic()
         for descriptor, peer in tuple(self._peers.items()):
             if peer.unsent and now_s - peer.since_s > DEAF_S:
@@ -107,6 +109,11 @@ class ControlServer:
                     self._reply(descriptor)
                 else:
                     self._receive(descriptor)
+
+    def _knocked(self, deadline_ns: int) -> bool:
+        """Sleep until the deadline or the first who connects: the usual case, so it does as little as can be."""
+        remaining = (deadline_ns - time.monotonic_ns()) / 1e9
+        return remaining > 0 and bool(_ready([self._listener.fileno()], [], remaining)[0])
 
     def _accept(self) -> bool:
         """Take in a peer; return False when this process has no descriptor left for one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import tarfile
 import tempfile
@@ -44,10 +45,29 @@ def knowledge_at(where: str, root: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="unveil-revision-") as scratch:
         try:
             with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-                tar.extractall(scratch, filter="data")
-        except tarfile.TarError as error:  # a link out of the tree, a device
+                _unpack(tar, Path(scratch))
+        except tarfile.TarError as error:
             raise BadInputError(f"{where} cannot be unpacked: {error}") from error
         yield Path(scratch)
+
+
+def _unpack(tar: tarfile.TarFile, scratch: Path) -> None:
+    """Write files and folders, and nothing else: ``extractall(filter=…)`` is not in Debian 12's Python 3.11.2.
+
+    Raises:
+        TarError: something that is neither a file nor a folder, or lies outside.
+    """
+    for member in tar:
+        target = Path(os.path.normpath(scratch / member.name))
+        if not target.is_relative_to(scratch):
+            raise tarfile.TarError(f"{member.name} lies outside")
+        if member.isdir():
+            target.mkdir(parents=True, exist_ok=True)
+        elif (content := tar.extractfile(member) if member.isfile() else None) is not None:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content.read())
+        else:
+            raise tarfile.TarError(f"{member.name} is neither a file nor a folder")
 
 
 def _git(root: Path, where: str, *words: str) -> bytes:

@@ -34,7 +34,7 @@ def main() -> int:
     kept: deque[str] = deque(maxlen=600)
     deadline = time.monotonic()
     while True:
-        deadline += INTERVAL_S
+        deadline = max(deadline + INTERVAL_S, time.monotonic())  # after a pause it does not make up for it
         kept.append(json.dumps(sample()))
         time.sleep(max(0.0, deadline - time.monotonic()))
 

@@ -5,13 +5,15 @@
 Starts the real command with everything on (sampling at 100 ms, features, all three detectors, matching, journal, the
 GPU child where there is NVML), waits until it is warm, and reads the kernel's own accounts of it. CPU time is that of
 the watcher and all its children, living and dead, from the kernel's per-process CPU clocks (nanoseconds). A plain
-psutil loop at the same pace runs beside it for comparison (``unveil.benchmarks.psutil_peer``).
+psutil loop at the same pace (``unveil.benchmarks.psutil_peer``) is measured in between, slice by slice: it is stopped
+while the watcher is measured, because each makes the other's caches cold.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -84,8 +86,9 @@ def measure(seconds: int, warm_s: int, arguments: list[str]) -> int:
         try:
             if not _wait(watcher, client, "trained", time.monotonic() + warm_s):
                 return 1  # it said why
+            client.close()  # nobody asks the watcher anything while it is measured
             before, begin = bytes_written(watcher.pid), time.monotonic()
-            (shares, sizes), (peers, peer_sizes) = _observe((watcher.pid, peer.pid), seconds)
+            (shares, sizes), (peers, peer_sizes) = _observe(watcher.pid, peer.pid, seconds)
             written = (bytes_written(watcher.pid) - before) / (time.monotonic() - begin)
             status = client.call("status")
         finally:
@@ -105,18 +108,23 @@ def measure(seconds: int, warm_s: int, arguments: list[str]) -> int:
 Readings = tuple[list[float], list[tuple[float, float]]]
 
 
-def _observe(pids: tuple[int, ...], seconds: int) -> list[Readings]:
-    """Return (shares of a core in %, sizes) of each process over six slices of the time, side by side."""
-    readings: list[Readings] = [([], []) for _ in pids]
+def _observe(watcher: int, peer: int, seconds: int) -> tuple[Readings, Readings]:
+    """Return (shares of a core in %, sizes) of each process over six slices of the time, in turns."""
+    readings: tuple[Readings, Readings] = (([], []), ([], []))
     slice_s = max(1.0, seconds / 6)
     for _ in range(6):
-        begin, spent = time.monotonic(), [cpu_seconds(pid) for pid in pids]
-        time.sleep(slice_s)
-        passed = time.monotonic() - begin
-        for (shares, sizes), pid, before in zip(readings, pids, spent, strict=True):
-            shares.append(100 * (cpu_seconds(pid) - before) / passed)
-            sizes.append(memory_mb(pid))
+        os.kill(peer, signal.SIGSTOP)
+        _slice(watcher, slice_s, readings[0])
+        os.kill(peer, signal.SIGCONT)
+        _slice(peer, slice_s / 2, readings[1])
     return readings
+
+
+def _slice(pid: int, length_s: float, readings: Readings) -> None:
+    begin, spent = time.monotonic(), cpu_seconds(pid)
+    time.sleep(length_s)
+    readings[0].append(100 * (cpu_seconds(pid) - spent) / (time.monotonic() - begin))
+    readings[1].append(memory_mb(pid))
 
 
 def _report(shares: list[float], sizes: list[tuple[float, float]], status: dict[str, object], written: float) -> int:

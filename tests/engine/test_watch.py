@@ -225,15 +225,15 @@ def test_a_plan_whose_remediation_was_edited_is_not_what_it_was(watch: Callable[
 
 
 class Process:
-    def __init__(self, state_dir: Path, kb: Path, *arguments: str) -> None:
+    def __init__(self, state_dir: Path, kb: Path, log: Path, *arguments: str) -> None:
         self.state_dir = state_dir
         self.client = Client(state_dir / "control.sock")
-        self.log = state_dir.parent / "log"
-        with self.log.open("ab") as log:
+        self.log = log  # not beside the state: that disk may be full
+        with self.log.open("ab") as output:
             self.child = subprocess.Popen(
                 [sys.executable, "-m", "unveil", "watch", "--state-dir", str(state_dir), "--kb", str(kb), "--no-gpu",
                  "--profile", "manual", *arguments],
-                stdout=log, stderr=log,
+                stdout=output, stderr=output,
             )  # fmt: skip
         self.wait(lambda: self.client.call("ping"))
 
@@ -258,7 +258,8 @@ def process(tmp_path: Path, kb: Path) -> Iterator[Callable[..., Process]]:
     started: list[Process] = []
 
     def start(state_dir: Path | None = None, *arguments: str) -> Process:
-        started.append(Process(state_dir or tmp_path / "watched", kb, *arguments))
+        log = tmp_path / f"log{len(started)}"
+        started.append(Process(state_dir or tmp_path / "watched", kb, log, *arguments))
         return started[-1]
 
     yield start

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import signal
+import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
@@ -80,6 +81,7 @@ def watch_all(jobs: Sequence[Job], *, processes: int, done: Callable[[int], None
             try:
                 result = future.result()
             except BrokenProcessPool as error:
+                time.sleep(0.5)  # Ctrl-C goes to all of us: when it was that, it is raised here
                 what = "a process that watched a recording was killed"
                 raise UnveilError(what, hint="when memory is short, --jobs 1 takes the least") from error
             if isinstance(result, Trace):

@@ -182,7 +182,8 @@ except OSError:
 peer.connect(sys.argv[1])
 peer.sendall(b'{"id": 1, "method": "ping"}\\n')
 spent = time.process_time()
-server.serve_until(time.monotonic_ns() + 500_000_000)
+for _ in range(5):
+    server.serve_until(time.monotonic_ns() + 100_000_000)
 spent = time.process_time() - spent
 peer.setblocking(False)
 try:

@@ -85,7 +85,8 @@ class ControlServer:
         What is late is one answer at most: whoever else asks has its turn after the next tick, the longest unserved
         first.
         """
-        if not self._peers and not self._knocked(deadline_ns):
+        if not self._peers:
+            self._sleep(deadline_ns)
             return
         now_s = time.monotonic()
         for descriptor, peer in tuple(self._peers.items()):
@@ -110,10 +111,15 @@ class ControlServer:
                 else:
                     self._receive(descriptor)
 
-    def _knocked(self, deadline_ns: int) -> bool:
-        """Sleep until the deadline or the first who connects: the usual case, so it does as little as can be."""
+    def _sleep(self, deadline_ns: int) -> None:
+        """Sleep until the deadline, then see whether somebody wants to connect.
+
+        The usual case, ten times a second, so it does as little as can be: who connects waits for the next tick.
+        """
         remaining = (deadline_ns - time.monotonic_ns()) / 1e9
-        return remaining > 0 and bool(_ready([self._listener.fileno()], [], remaining)[0])
+        if remaining > 0:
+            time.sleep(remaining)
+        self._accept()
 
     def _accept(self) -> bool:
         """Take in a peer; return False when this process has no descriptor left for one."""

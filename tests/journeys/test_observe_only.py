@@ -29,10 +29,9 @@ def test_the_default_profile_plans_when_asked_and_applies_nothing(
     run = watcher.client.call("plan", episode=episode["id"])
     assert run["plan"]["mode"] == "observe"
     assert run["plan"]["risk"].startswith("The setting holds for the whole host")
-    for order in ("approve", "apply"):
-        with pytest.raises(RefusedError) as refused:
+    for order, says in (("approve", "cannot be approved"), ("apply", "not approved")):
+        with pytest.raises(RefusedError, match=says):
             watcher.client.call(order, id=run["id"], hash=run["plan"]["hash"])
-        assert "only observes" in (refused.value.hint or "") or order == "apply"
     assert THP.read_bytes() == thp_madvise
     assert watcher.run(run["id"])["steps"][-1]["state"] == "planned"
     assert watcher.unveil("runs", "list").returncode == 0

@@ -27,6 +27,7 @@ COMMANDS = {
     "snapshot": "print everything that this host shows, once",
     "record": "record this host to a Parquet file",
     "replay": "run a recording through the same code as a live host",
+    "eval": "compare the combinations of detectors on labelled recordings",
     "explain": "say why a fingerprint matched, or why not, clause by clause",
     "episodes": "list what was found, newest first",
     "runs": "plan, approve, apply, follow, cancel and roll back fixes",

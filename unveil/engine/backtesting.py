@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unveil.detection.ensemble import EnsembleSettings
+from unveil.detection.rule import DEFAULT_RULE
 from unveil.engine.replaying import RecordedWatch
 from unveil.errors import UnreadableError, UnveilError
 from unveil.knowledge.backtest import Action, Fire, SeenWindow, Trace
@@ -47,6 +48,8 @@ class Job:
     Attributes:
         profile: a mode as the site's ceiling, or ``site``.
         rule: which detectors decide; empty for the default.
+        labelled: refuse a recording without labels; else nothing is known of it.
+        false_alarms_per_day: how often the rule may be wrong on an ordinary host.
     """
 
     recording: str
@@ -54,6 +57,8 @@ class Job:
     profile: str = Mode.AUTO
     rule: str = ""
     seed: int = 0
+    labelled: bool = True
+    false_alarms_per_day: float = 24.0
 
 
 def watch_all(jobs: Sequence[Job], *, processes: int, done: Callable[[int], None]) -> tuple[Trace, ...]:
@@ -76,7 +81,7 @@ def watch_all(jobs: Sequence[Job], *, processes: int, done: Callable[[int], None
     context = multiprocessing.get_context("spawn")
     processes = min(processes, len(jobs))
     with ProcessPoolExecutor(max_workers=processes, mp_context=context, initializer=_die_quietly) as pool:
-        futures = [pool.submit(_carried, job) for job in jobs]
+        futures = [pool.submit(carried, job) for job in jobs]
         for number, future in enumerate(as_completed(futures), 1):
             try:
                 result = future.result()
@@ -84,12 +89,11 @@ def watch_all(jobs: Sequence[Job], *, processes: int, done: Callable[[int], None
                 time.sleep(0.5)  # Ctrl-C goes to all of us: when it was that, it is raised here
                 what = "a process that watched a recording was killed"
                 raise UnveilError(what, hint="when memory is short, --jobs 1 takes the least") from error
-            if isinstance(result, Trace):
-                done(number)
-                continue
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise UnreadableError(result[0], hint=result[1])
-        return tuple(trace for future in futures if isinstance(trace := future.result(), Trace))
+            if not isinstance(result, Trace):
+                pool.shutdown(wait=False, cancel_futures=True)
+            unpacked(result)
+            done(number)
+        return tuple(unpacked(future.result()) for future in futures)
 
 
 def _die_quietly() -> None:
@@ -97,12 +101,23 @@ def _die_quietly() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _carried(job: Job) -> Trace | tuple[str, str | None]:
-    """Return a trace, or an error as what and hint: our exceptions do not travel between processes by themselves."""
+Carried = Trace | tuple[str, str | None]
+"""A trace, or an error as what and hint: our exceptions do not travel between processes by themselves."""
+
+
+def carried(job: Job) -> Carried:
+    """Watch one recording in another process."""
     try:
         return watch_one(job)
     except UnveilError as error:
         return error.what, error.hint
+
+
+def unpacked(result: Carried) -> Trace:
+    """Return the trace, or raise the error, that came from another process."""
+    if isinstance(result, Trace):
+        return result
+    raise UnreadableError(result[0], hint=result[1])
 
 
 def watch_one(job: Job) -> Trace:
@@ -113,10 +128,12 @@ def watch_one(job: Job) -> Trace:
         BadInputError: the labels file is wrong.
     """
     labels = labels_beside(Path(job.recording))
-    if Path(job.recording).exists() and labels is None:
+    if job.labelled and Path(job.recording).exists() and labels is None:
         stem = Path(job.recording).stem
         raise UnreadableError(f"{job.recording} has no labels beside it", hint=f"write {stem}.labels.yml")
-    settings = EnsembleSettings(rule=job.rule) if job.rule else None
+    settings = EnsembleSettings(
+        rule=job.rule or DEFAULT_RULE, false_alarms_per_hour=job.false_alarms_per_day / 24
+    )
     with closing(RecordedWatch(job.recording, kb=job.kb, settings=settings, seed=job.seed)) as watch:
         names = [each.name for each in watch.knowledge.current.fingerprints]
         intervals = () if labels is None else read_labels(labels, names)
@@ -127,8 +144,13 @@ def watch_one(job: Job) -> Trace:
         for outcome in watch.outcomes():
             start_s, end_s = clock.span(outcome)
             matched = frozenset(match.fingerprint for match in outcome.matches)
-            anomalous = outcome.judgement.verdict.state is State.ANOMALOUS
-            windows.append(SeenWindow(start_s=start_s, end_s=end_s, anomalous=anomalous, matched=matched))
+            state = outcome.judgement.verdict.state
+            windows.append(
+                SeenWindow(
+                    start_s=start_s, end_s=end_s, anomalous=state is State.ANOMALOUS, matched=matched,
+                    judged=state is not State.UNKNOWN,
+                )
+            )  # fmt: skip
             for episode in outcome.changed:
                 if episode.state is EpisodeState.FIRING:
                     started_s = clock.of_wall(episode.started_s)

@@ -37,12 +37,17 @@ ANY = "any fingerprint"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenWindow:
-    """One window: seconds after the recording began, the verdict, and the fingerprints that matched."""
+    """One window: seconds after the recording began, the verdict, and the fingerprints that matched.
+
+    Attributes:
+        judged: False while the verdict is unknown, e.g. warming up.
+    """
 
     start_s: float
     end_s: float
     anomalous: bool
     matched: frozenset[str]
+    judged: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,52 @@
+"""`unveil eval` on the recording that is shipped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from unveil.cli.main import main
+
+DEMO = Path(__file__).parents[2] / "unveil/demo/recording.parquet"
+
+
+@pytest.mark.slow
+def test_combinations_are_compared_in_text_json_markdown_and_html(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, text = tmp_path / "report.html", tmp_path / "report.md"
+    asked = ["eval", str(DEMO), "--rule", "mahalanobis", "--jobs", "1"]
+    assert main([*asked, "--html", str(page), "--markdown", str(text)]) == 0
+    shown = capsys.readouterr().out
+    assert "reduced_huge_page_coverage" in shown
+    assert "| mahalanobis |" in text.read_text()
+    figures = page.read_text().split("<svg")[1:]
+    assert len(figures) == 2  # F1, and the recording
+    for figure in figures:
+        ET.fromstring("<svg" + figure.split("</svg>")[0] + "</svg>")
+    assert main([*asked, "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["scores"]
+    assert told["rule"] == "mahalanobis"
+    assert told["seen"] == told["faults"] == 1
+    assert told["hit_rate"] == 1.0
+    assert 0.3 < told["by_label"]["reduced_huge_page_coverage"]["found"] / 38 < 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "said"),
+    [
+        (["missing.parquet"], 2, "missing.parquet"),
+        ([str(DEMO), "--rule", "zscor"], 2, "names no detector"),
+        ([str(DEMO), str(DEMO)], 2, "two recordings have one name"),
+        ([str(DEMO), "--false-alarms-per-day", "0"], 3, "is no number of false alarms a day"),
+        ([], 3, "RECORDING"),
+    ],
+)
+def test_what_is_wrong_is_one_line(asked: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eval", *asked]) == code
+    error = capsys.readouterr().err
+    assert said in error
+    assert len(error.splitlines()) <= 2

@@ -1,0 +1,88 @@
+"""Scores of detectors on labelled windows: what counts, what does not, and how sure it is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unveil.knowledge.backtest import SeenWindow, Trace
+from unveil.knowledge.evaluation import Counts, score
+from unveil.knowledge.labels import Interval
+
+FAULT = "reduced_huge_page_coverage"
+
+
+def trace(said: str, *, name: str = "run", fault: tuple[float, float] | None = (10, 20)) -> Trace:
+    """Return a recording with one window a second: ``!`` anomalous, ``.`` normal, ``?`` unknown."""
+    end = len(said) + 3.0
+    faulty = () if fault is None else (Interval(from_s=fault[0], to_s=fault[1], labels=frozenset({FAULT})),)
+    healthy = Interval(from_s=0, to_s=fault[0] if fault else end, labels=frozenset())
+    return Trace(
+        recording=name,
+        seconds=end,
+        windows=tuple(
+            SeenWindow(start_s=at, end_s=at + 3, anomalous=each == "!", matched=frozenset(), judged=each != "?")
+            for at, each in enumerate(said)
+        ),
+        fires=(),
+        actions=(),
+        intervals=(healthy, *faulty),
+    )
+
+
+def test_windows_count_for_the_interval_that_they_lie_in_entirely() -> None:
+    told = score("r", 24, [trace("...!....!!" + "!!....!!!!")], [FAULT])
+    # Healthy: windows 0 to 7 (7 ends at 10); faulty: 10 to 17; 8 and 9 are half of one and half of the other.
+    assert told.counts == Counts(found=4, missed=4, false=1, quiet=7)
+    assert told.counts.precision == pytest.approx(4 / 5)
+    assert told.counts.recall == pytest.approx(1 / 2)
+    assert told.counts.f1 == pytest.approx(8 / 13)
+    assert told.counts.false_share == pytest.approx(1 / 8)
+    assert told.by_label == {FAULT: Counts(found=4, missed=4)}
+
+
+def test_the_first_alarm_is_timed_from_the_start_of_the_fault() -> None:
+    told = score("r", 24, [trace("." * 12 + "!!")], [FAULT])
+    assert (told.first_s, told.seen, told.faults) == (5.0, 1, 1)
+    assert score("r", 24, [trace("." * 20)], [FAULT]).first_s is None
+
+
+def test_an_unknown_verdict_is_no_quiet_window_but_misses_a_fault() -> None:
+    told = score("r", 24, [trace("????...." + "?" * 12)], [FAULT])
+    assert told.counts == Counts(found=0, missed=8, false=0, quiet=4)
+
+
+def test_a_run_of_false_alarms_is_one_false_episode() -> None:
+    told = score("r", 24, [trace("!!..!!!.." + "." * 11, fault=None)], [FAULT])
+    assert told.false_a_day == pytest.approx(2 * 86_400 / 23)
+    assert told.false_low is not None
+    assert told.false_high is not None
+    assert told.false_low < told.false_a_day < told.false_high
+
+
+def test_without_a_fault_there_is_no_f1_and_without_healthy_time_no_false_alarm() -> None:
+    assert score("r", 24, [trace("....", fault=None)], [FAULT]).counts.f1 is None
+    assert score("r", 24, [trace("." * 30, fault=(0, 33))], [FAULT]).counts.false_share is None
+
+
+def test_the_interval_of_f1_is_that_of_recordings_drawn_anew_and_needs_three() -> None:
+    good, bad = trace("." * 10 + "!" * 10), trace("." * 20)
+    assert score("r", 24, [good, bad], [FAULT]).f1_low is None
+    told = score("r", 24, [good, bad, good, bad], [FAULT])
+    assert told.f1_low == 0.0
+    assert told.f1_high == 1.0
+    again = score("r", 24, [good, bad, good, bad], [FAULT])
+    assert (again.f1_low, again.f1_high) == (told.f1_low, told.f1_high)
+    sure = score("r", 24, [good] * 5, [FAULT])
+    assert (sure.f1_low, sure.f1_high) == (1.0, 1.0)
+
+
+@given(st.lists(st.text("!.?", min_size=1, max_size=40), min_size=1, max_size=5))
+def test_figures_are_shares_and_every_window_is_counted_once(said: list[str]) -> None:
+    traces = [trace(each) for each in said]
+    told = score("r", 24, traces, [FAULT])
+    for value in (told.counts.f1, told.counts.precision, told.counts.recall, told.counts.false_share):
+        assert value is None or 0 <= value <= 1
+    faulty = sum(1 for each in traces for window in each.windows if 10 <= window.start_s <= 17)
+    assert told.counts.found + told.counts.missed == faulty

@@ -28,6 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rule", metavar="RULE", help="which detectors decide, e.g. 'zscore|mahalanobis' or '2of3'")
     parser.add_argument("--false-alarms-per-day", type=float, metavar="N", help="on an ordinary host (default: 24)")
     parser.add_argument("--no-gpu", dest="gpu", action="store_const", const=False, help="leave NVML alone")
+    parser.add_argument("--metrics", metavar="[ADDR:]PORT", help="serve metrics there, on the loopback (default: off)")
+    parser.add_argument("--metrics-file", metavar="FILE", help="write metrics to FILE.prom, for node_exporter")
     parser.add_argument("--verbose", action="store_true", help="log what it does, on standard error")
 
 

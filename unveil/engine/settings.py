@@ -40,6 +40,8 @@ class Settings:
         ordinary_hours, notable_days, journal_mb: how long the journal keeps ordinary windows; anomalous and matching
             ones; and its size.
         gpu: read NVML (in a child process).
+        metrics: ``[ADDRESS:]PORT`` on the loopback where metrics are served; empty for nowhere.
+        metrics_file: path of a file for node_exporter's textfile collector; empty for none.
     """
 
     state_dir: Path
@@ -52,6 +54,8 @@ class Settings:
     notable_days: float = 30.0
     journal_mb: float = 256.0
     gpu: bool = True
+    metrics: str = ""
+    metrics_file: str = ""
 
 
 def load_settings(

@@ -16,18 +16,29 @@ if TYPE_CHECKING:
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
+LATE_MS = 5.0
+
+
 class Lateness:
-    """How late ticks were, in milliseconds: all counted, the last ten minutes kept."""
+    """How late ticks were, in milliseconds: all counted, the last ten minutes kept.
+
+    Attributes:
+        taken: ticks that happened.
+        missed: ticks that were due and did not happen.
+        late: of those taken, the ones more than ``LATE_MS`` late.
+    """
 
     def __init__(self) -> None:
         self.taken = 0
         self.missed = 0
+        self.late = 0
         self._late_ms: deque[float] = deque(maxlen=6000)
 
     def add(self, late_ms: float, missed: int) -> None:
         """Count one tick, and those that were due and did not happen before it."""
         self.taken += 1
         self.missed += missed
+        self.late += late_ms > LATE_MS
         self._late_ms.append(late_ms)
 
     def quantile(self, share: float) -> float:
@@ -68,6 +79,7 @@ def describe(watch: Watch) -> dict[str, Any]:
         "ticks": {
             "taken": watch.lateness.taken,
             "missed": watch.lateness.missed,
+            "late": watch.lateness.late,
             "late_p50_ms": watch.lateness.quantile(0.5),
             "late_p99_ms": watch.lateness.quantile(0.99),
         },

@@ -23,6 +23,8 @@ from unveil.engine.control import ControlServer
 from unveil.engine.history import History
 from unveil.engine.journalling import Journalling
 from unveil.engine.knowledge import KnowledgeInUse
+from unveil.engine.metrics import Meter
+from unveil.engine.metrics_link import MetricsLink
 from unveil.engine.nvml_backend import NvmlBackend
 from unveil.engine.observation import Observation
 from unveil.engine.pipeline import Pipeline
@@ -32,6 +34,7 @@ from unveil.engine.situation import Situation
 from unveil.engine.state_dir import StateDir
 from unveil.engine.status import Lateness, describe
 from unveil.engine.training import Training
+from unveil.engine.watched import Grounds
 from unveil.errors import RefusedError, UnveilError
 from unveil.execution.settings import Settings as ManagedSettings
 from unveil.execution.supervisor import RunSupervisor
@@ -119,6 +122,11 @@ class Watch:
         self.knowledge = KnowledgeInUse(self.config.kb, now_s=self.started_s)
         opened.callback(self.knowledge.close)
         self.journalling.knowledge(self.knowledge.state)
+        self.meter = Meter(self)
+        self._metrics: MetricsLink | None = None
+        if self.config.metrics or self.config.metrics_file:
+            self._metrics = MetricsLink(listen=self.config.metrics, file=self.config.metrics_file)
+            opened.callback(self._metrics.close)
         self.observation = Observation(self.config.host_root, gpu=self.config.gpu)
         opened.callback(self.observation.close)
         self.pipeline = Pipeline(
@@ -234,6 +242,7 @@ class Watch:
         outcomes: tuple[Outcome, ...] = ()
         try:
             outcomes = self.pipeline.push(self.observation.collect(now_ns), wall_s=wall_s, facts=self.facts)
+            self.meter.second(outcomes)
             follow = now_ns >= self._due.follow_ns
             for outcome in outcomes:
                 going_on = self.pipeline.episodes.open if follow else ()
@@ -265,6 +274,8 @@ class Watch:
             self.journalling.knowledge(state)
         if complaint := self.training.poll(wall_s):
             self._complain(complaint)
+        if self._metrics is not None:
+            self._metrics.poll(now_ns, self.meter.families)
         if now_ns >= self._due.prune_ns:
             self._due.prune_ns = now_ns + int(1e9 * PRUNE_S)
             self.journalling.attempt(lambda: self._prune(wall_s), wall_s)
@@ -312,6 +323,10 @@ class Watch:
             filters=self.knowledge.current.filters,
             host=self.host,
         )
+
+    def grounds(self, episode: Episode) -> Grounds:  # noqa: ARG002  # a plan is drawn from the present, whatever it is for
+        """Return what a plan is drawn from: the facts as last read, the settings as they are, the newest windows."""
+        return Grounds(facts=self.facts, read=self.settings.peek, baseline=self.pipeline.recent)
 
     def _peek(self, address: str, since_write_s: float) -> str | None:
         """Return a setting's content without ever waiting: a GPU's from its newest sample, others from the kernel."""

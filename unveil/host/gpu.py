@@ -156,6 +156,13 @@ class GpuReader:
         """Return the raw text of each managed setting of the GPUs (address → watts)."""
         return power_limit_texts(self.facts())
 
+    def ages(self) -> dict[str, float]:
+        """Return the age of each GPU's values in seconds, as of the last ``poll``; NaN before the first."""
+        return {
+            uuid: _NAN if gpu.at_ns is None else max(0, self._now_ns - gpu.at_ns) / 1e9
+            for uuid, gpu in sorted(self._gpus.items())
+        }
+
     def absences(self) -> dict[Channel, str]:
         """Return why channels of this host's GPUs have no value."""
         return {

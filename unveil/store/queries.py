@@ -116,6 +116,14 @@ class Queries:
         return tuple(self._run(*row) for row in rows)
 
     @_told
+    def count_runs(self) -> dict[RunState, int]:
+        """Return how many runs there are in each state that some are in."""
+        return {
+            RunState(state): count
+            for state, count in self._db.execute("SELECT state, count(*) FROM runs GROUP BY state")
+        }
+
+    @_told
     def run(self, prefix: str) -> Run | None:
         """Return the one run whose id begins so; None when there is none or more than one."""
         rows = self._db.execute(

@@ -43,9 +43,18 @@ def test_intervals_are_read_by_time(tmp_path: Path) -> None:
     assert (second.from_s, second.to_s, second.labels) == (60.0, math.inf, frozenset(NAMES))
 
 
+def test_a_fault_that_no_fingerprint_answers_is_faulty_time_under_its_own_name(tmp_path: Path) -> None:
+    text = LABELS.replace("label: [one_fault, other_fault]", "fault: slow_link")
+    assert read_labels(written(tmp_path, text), NAMES)[1].labels == frozenset({"slow_link"})
+    both = LABELS.replace("label: [one_fault, other_fault]", "fault: slow_link, label: one_fault")
+    assert read_labels(written(tmp_path, both), NAMES)[1].labels == frozenset({"one_fault"})
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
+        ("label: healthy", "label: healthy, fault: slow_link", "6:37: healthy and faulty at once"),
+        ("label: healthy", "note: 1", "error K0"),
         ("one_fault,", "one_falt,", "5:23: the knowledge base has no fingerprint 'one_falt'"),
         ("one_fault,", "healthy,", "5:23: healthy and faulty at once"),
         ("to: 60", "to: 61", "6:5: healthy and faulty at once with the interval from 60 s"),

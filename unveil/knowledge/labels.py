@@ -26,7 +26,7 @@ class Interval:
     """A stretch of a recording, in seconds after it began; *to_s* may be infinite.
 
     Attributes:
-        labels: fingerprints that shall fire; none when the host was healthy.
+        labels: fingerprints that shall fire, or a fault that none of them answers; none when the host was healthy.
     """
 
     from_s: float
@@ -69,20 +69,28 @@ def read_labels(path: Path, fingerprints: Collection[str]) -> tuple[Interval, ..
     intervals: list[Interval] = []
     for index, each in enumerate(document.data["intervals"]):
         at = ("intervals", index)
-        names = frozenset([each["label"]] if isinstance(each["label"], str) else each["label"])
+        label = each.get("label", [])
+        names = frozenset([label] if isinstance(label, str) else label)
         for name in sorted(names - {HEALTHY} - set(fingerprints)):
             raise _wrong(document, (*at, "label"), f"the knowledge base has no fingerprint {name!r}")
         if HEALTHY in names and len(names) > 1:
             raise _wrong(document, (*at, "label"), "healthy and faulty at once")
+        if HEALTHY in names and "fault" in each:
+            raise _wrong(document, (*at, "fault"), "healthy and faulty at once")
         from_s, to_s = float(each["from"]), float(each.get("to", "inf"))
         if to_s <= from_s:
             raise _wrong(document, (*at, "from"), f"the interval ends at {to_s:g} s, before it begins")
-        this = Interval(from_s=from_s, to_s=to_s, labels=names - {HEALTHY})
+        this = Interval(from_s=from_s, to_s=to_s, labels=names - {HEALTHY} or _nameless(each))
         for other in intervals:
             if bool(other.labels) is not bool(this.labels) and other.from_s < to_s and from_s < other.to_s:
                 raise _wrong(document, at, f"healthy and faulty at once with the interval from {other.from_s:g} s")
         intervals.append(this)
     return tuple(sorted(intervals, key=lambda each: each.from_s))
+
+
+def _nameless(interval: dict[str, Any]) -> frozenset[str]:
+    """Return the fault of an interval in which no fingerprint has to fire."""
+    return frozenset([interval["fault"]] if "fault" in interval else ())
 
 
 def read_expectations(path: Path, fingerprints: Collection[str]) -> tuple[Expectation, ...]:

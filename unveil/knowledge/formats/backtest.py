@@ -15,14 +15,16 @@ def recording_labels_schema() -> Schema:
         "description": "healthy, or the fingerprints that shall fire; several when one fault shows as several.",
     }
     interval = closed(
-        ("from", "label"),
+        ("from",),
         {
             "from": described(_SECONDS, "Seconds after the recording began."),
             "to": described(_SECONDS, "Seconds after the recording began. Default: its end."),
             "label": label,
+            "fault": described(NAME, "What was wrong; without a label no fingerprint has to fire."),
             "note": described(TEXT, "How that is known."),
         },
     )
+    interval["anyOf"] = [{"required": [key]} for key in ("label", "fault")]
     return closed(
         ("apiVersion", "kind", "intervals"),
         {

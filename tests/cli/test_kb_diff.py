@@ -24,8 +24,8 @@ def sides(tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path / "before"), str(tmp_path / "after")
 
 
-def edit(side: str, old: str, new: str) -> None:
-    file = Path(side) / FINGERPRINT
+def edit(side: str, old: str, new: str, name: str = FINGERPRINT) -> None:
+    file = Path(side) / name
     text = file.read_text()
     assert old in text
     file.write_text(text.replace(old, new, 1))
@@ -35,12 +35,14 @@ def test_no_difference_is_zero_and_any_is_one(sides: tuple[str, str], capsys: py
     assert main(["kb", "diff", *sides]) == 0
     assert capsys.readouterr().out == "no differences\n"
     edit(sides[1], "  for: ", "  for: 1")
-    assert main(["kb", "diff", *sides]) == 1
+    assert main(["kb", "diff", *sides, "--no-recordings"]) == 1
     said = capsys.readouterr().out
     assert said.startswith("tightened  fingerprint cgroup_cpu_quota_throttling: for ")
     assert said.endswith("1 differences: 1 tightened\n")
-    assert main(["kb", "diff", sides[0], "--kb", sides[1], "--json"]) == 1
-    (change,) = json.loads(capsys.readouterr().out)
+    assert main(["kb", "diff", sides[0], "--kb", sides[1], "--no-recordings", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["recordings"], told["behaviour"]) == ([], [])
+    (change,) = told["changes"]
     assert (change["effect"], change["kind"]) == ("tightened", "fingerprint")
 
 
@@ -54,6 +56,35 @@ def test_text_is_said_to_be_text_and_folded_away_in_markdown(
     said = capsys.readouterr().out
     assert "<details><summary>Text only</summary>" in said
     assert "| text | fingerprint `cgroup_cpu_quota_throttling` | title edited |" in said
+
+
+@pytest.mark.slow
+def test_what_fires_differently_on_a_recording_is_told(
+    sides: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(sides[1], "title: ", "title: Now ", "fingerprints/memory/reduced_huge_page_coverage.yml")
+    edit(sides[1], "lt: 0.1\n", "lt: 0.0\n", "fingerprints/memory/reduced_huge_page_coverage.yml")
+    assert main(["kb", "diff", *sides, "--format", "markdown"]) == 1
+    said = capsys.readouterr().out
+    assert "#### On 1 recordings" in said
+    row = next(line for line in said.splitlines() if "behaviour" in line)
+    assert row.startswith("| tightened | behaviour `reduced_huge_page_coverage` | recording.parquet: fires 1 → 0; ")
+    assert "would no longer be done: enable\\_huge\\_pages on cgroup:/training, asks" in row
+    assert main(["kb", "diff", *sides, "--json", "--jobs", "1"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["recordings"] == ["recording.parquet"]
+    (found,) = told["behaviour"]
+    assert (found["fires_before"], found["fires_after"], found["gained"]) == (1, 0, [])
+    assert len(found["lost"]) > 30
+
+
+@pytest.mark.slow
+def test_what_changes_nothing_on_a_recording_is_said_to(
+    sides: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(sides[1], "  for: ", "  for: 1")
+    assert main(["kb", "diff", *sides]) == 1
+    assert "on 1 recordings everything fires as before" in capsys.readouterr().out
 
 
 def test_what_an_author_wrote_is_no_markup_in_the_comment() -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unveil.cli import draw
+from unveil.cli import draw, kb_recordings
 from unveil.cli.kb_open import usable_knowledge
-from unveil.errors import BadInputError
 
 if TYPE_CHECKING:
     import argparse
@@ -21,15 +19,20 @@ DESCRIPTION = """Watch labelled recordings as if they were live, and score every
 the paper's four figures (hit rate, coverage, agreement, healthy contamination), false fires per host-day, confusion,
 and the actions that would have been taken after limits. Nothing is carried out.
 
-Beside RUN.parquet stands RUN.labels.yml. Exit 1 when a labelled fault is missed or something fires in time labelled
-otherwise; with --expect, when an expectation does not hold (and what is unexpected is up to --unexpected)."""
+Beside RUN.parquet stands RUN.labels.yml. Files are watched side by side, by processes of this machine or, with
+--scheduler, by the workers of a Dask cluster (pip install 'unveil[dask]'; they see the files at the same paths).
+
+Exit 1 when a labelled fault is missed or something fires in time labelled otherwise; with --expect, when an expectation
+does not hold (and what is unexpected is up to --unexpected)."""
 EXAMPLE = "unveil kb backtest recordings/*.parquet --kb . --expect expectations.yml"
 PROFILES = ("auto", "approve", "manual", "observe", "site")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("recordings", nargs="+", metavar="RECORDING", help="made by `unveil record`")
+    parser.add_argument(
+        "recordings", nargs="*", metavar="RECORDING", help="made by `unveil record`, or a folder (default: the demo's)"
+    )
     parser.add_argument("--expect", type=Path, metavar="FILE", help="what has to be found")
     parser.add_argument(
         "--unexpected", choices=("fail", "warn", "ignore"), default="warn",
@@ -41,36 +44,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "so each fix as far as it allows itself)",
     )  # fmt: skip
     parser.add_argument("--rule", default="", metavar="RULE", help="which detectors decide, e.g. 'zscore|mahalanobis'")
-    parser.add_argument("--jobs", type=_jobs, default=os.cpu_count() or 1, help="processes (default: one a CPU)")
+    kb_recordings.add_processes(parser)
     parser.add_argument("--seed", type=int, default=0, help="of the models (default: 0, so two runs agree)")
     parser.add_argument("--verbose", action="store_true", help="also show fingerprints with neither label nor fire")
 
 
-def _jobs(text: str) -> int:
-    from argparse import ArgumentTypeError
-
-    if not text.isdecimal() or not 1 <= int(text) <= 1024:
-        raise ArgumentTypeError(f"{text!r} is no number of processes")
-    return int(text)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Watch, score, print."""
-    from unveil.engine.backtesting import Job, watch_all
+    from unveil.engine.backtesting import Job
     from unveil.knowledge.backtest import report, unmet
     from unveil.knowledge.labels import read_expectations
     from unveil.records.codec import encode
 
     names = [fingerprint.name for fingerprint in usable_knowledge(arguments.kb).fingerprints]
     wanted = read_expectations(arguments.expect, names) if arguments.expect else ()
-    if len({Path(each).name for each in arguments.recordings}) < len(arguments.recordings):
-        raise BadInputError("two recordings have one name", hint="expectations and results go by the name of the file")
     jobs = [
         Job(recording=each, kb=arguments.kb or "", profile=arguments.profile, rule=arguments.rule, seed=arguments.seed)
-        for each in arguments.recordings
+        for each in kb_recordings.recordings(arguments.recordings)
     ]
-    with draw.progress("watching recordings", total=len(jobs), quiet=arguments.json) as advance:
-        traces = watch_all(jobs, processes=arguments.jobs, done=advance)
+    traces = kb_recordings.watch(jobs, arguments)
     found = report(traces, names)
     broken = tuple(unmet(wanted, traces))
     if arguments.json:

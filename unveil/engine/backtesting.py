@@ -49,6 +49,7 @@ class Job:
         profile: a mode as the site's ceiling, or ``site``.
         rule: which detectors decide; empty for the default.
         labelled: refuse a recording without labels; else nothing is known of it.
+        names: what a label may be beside the fingerprints of the knowledge base.
         false_alarms_per_day: how often the rule may be wrong on an ordinary host.
     """
 
@@ -58,6 +59,7 @@ class Job:
     rule: str = ""
     seed: int = 0
     labelled: bool = True
+    names: tuple[str, ...] = ()
     false_alarms_per_day: float = 24.0
 
 
@@ -131,11 +133,9 @@ def watch_one(job: Job) -> Trace:
     if job.labelled and Path(job.recording).exists() and labels is None:
         stem = Path(job.recording).stem
         raise UnreadableError(f"{job.recording} has no labels beside it", hint=f"write {stem}.labels.yml")
-    settings = EnsembleSettings(
-        rule=job.rule or DEFAULT_RULE, false_alarms_per_hour=job.false_alarms_per_day / 24
-    )
+    settings = EnsembleSettings(rule=job.rule or DEFAULT_RULE, false_alarms_per_hour=job.false_alarms_per_day / 24)
     with closing(RecordedWatch(job.recording, kb=job.kb, settings=settings, seed=job.seed)) as watch:
-        names = [each.name for each in watch.knowledge.current.fingerprints]
+        names = {*job.names, *(each.name for each in watch.knowledge.current.fingerprints)}
         intervals = () if labels is None else read_labels(labels, names)
         desk = Desk(watch, job.profile)
         windows: list[SeenWindow] = []

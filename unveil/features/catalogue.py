@@ -23,6 +23,7 @@ from unveil.features.ratios import (
     STORAGE_RATIOS,
     UTILISATION,
 )
+from unveil.features.relations import HOST_RELATIONS, PART_RELATIONS
 from unveil.features.stalls import CGROUP_STALLS, HOST_STALLS
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ FEATURES: dict[str, Feature] = {
         *ERROR_RATES,
         *LOWEST_LINKS,
         *HUGE_PAGES,
+        *HOST_RELATIONS,
         # of its parts
         *CGROUP_RATIOS,
         *NIC_RATIOS,
@@ -65,5 +67,6 @@ FEATURES: dict[str, Feature] = {
         *NIC_STACK,
         *LINKS,
         *NODE_HUGE_PAGES,
+        *PART_RELATIONS,
     )
 }

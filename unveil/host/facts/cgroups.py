@@ -83,6 +83,7 @@ def read_cgroups(sheet: FactSheet, mounts: CgroupMounts, home: Home, *, follow: 
     if not mounts.by_controller:
         sheet.miss("cpu.cgroup_count", "no cgroup hierarchy with cpu, memory or cpuset is mounted")
         return
+    _tell_dying(sheet, mounts)
     paths = {cgroup_key(path): path for path in find_cgroups(sheet.root, mounts)}
     sheet.tell("cpu.cgroup_count", float(len(paths)))
     for key in follow:
@@ -96,6 +97,16 @@ def read_cgroups(sheet: FactSheet, mounts: CgroupMounts, home: Home, *, follow: 
         _read_memory(place)
         _read_cpuset(place)
         _tell_home(place, home)
+
+
+def _tell_dying(sheet: FactSheet, mounts: CgroupMounts) -> None:
+    """Tell how many cgroups are deleted and cannot go, which makes each look at the memory of all dear."""
+    stat = "" if mounts.unified is None else sheet.text(f"{mounts.unified.mount}/cgroup.stat") or ""
+    words = stat.split()
+    if mounts.version("memory") == 2 and "nr_dying_descendants" in words[:-1]:
+        sheet.tell("memory.dying_cgroups", number(words[words.index("nr_dying_descendants") + 1]))
+    else:
+        sheet.miss("memory.dying_cgroups", "only the second version of cgroups counts them")
 
 
 def _tell_identity(place: _Place) -> None:
@@ -113,6 +124,10 @@ def _read_cpu(place: _Place) -> None:
     text = place.content("cpu", weight, "cpu.cgroup_weight")
     if text is not None:
         place.tell("cpu.cgroup_weight", weight, text, number)
+    burst = "cpu.max.burst" if place.mounts.version("cpu") == 2 else "cpu.cfs_burst_us"
+    text = place.content("cpu", burst, "cpu.cgroup_burst")  # since Linux 5.14
+    if text is not None:
+        place.tell("cpu.cgroup_burst", burst, text, number)
     if place.mounts.version("cpu") == 2:
         text = place.content("cpu", "cpu.max", "cpu.cgroup_quota", "cpu.cgroup_period")
         if text is not None:
@@ -146,6 +161,12 @@ def _read_memory(place: _Place) -> None:
     text = place.content("memory", file, "memory.cgroup_limit")
     if text is not None:
         place.tell("memory.cgroup_limit", file, text, _bytes)
+    if place.mounts.version("memory") != 2:
+        place.sheet.miss("memory.cgroup_high", "the first version of cgroups has no such mark", place.entity)
+        return
+    text = place.content("memory", "memory.high", "memory.cgroup_high")
+    if text is not None:
+        place.tell("memory.cgroup_high", "memory.high", text, _bytes)
 
 
 def _bytes(text: str) -> float:

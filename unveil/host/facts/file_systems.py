@@ -1,0 +1,101 @@
+"""File systems on disks: how full the fullest is, and which discard as they delete. NFS: how far it reads ahead.
+
+Only file systems whose source is a block device are asked: to ask a server that is gone is to wait for it.
+
+Source: proc_pid_mountinfo(5), statvfs(3), Documentation/ABI/testing/sysfs-class-bdi.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from unveil.host.facts.sheet import number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from unveil.host.facts.sheet import FactSheet
+
+_BDI = "sys/class/bdi"
+_READ_ONLY = frozenset(("squashfs", "iso9660", "erofs", "udf"))  # always full, and not by anybody's fault
+MAX_MOUNTS = 256
+
+
+def read_file_systems(sheet: FactSheet) -> None:
+    """Read how full the fullest file system is, who discards at once, and the read-ahead of NFS mounts."""
+    mounts = tuple(_mounts(sheet))[:MAX_MOUNTS]
+    fullest: dict[str, tuple[float, str]] = {}
+    seen: set[str] = set()
+    for device, point, kind, source, options in mounts:
+        if not source.startswith("/dev/") or kind.startswith("fuse") or kind in _READ_ONLY:
+            continue
+        if device in seen or "ro" in options:
+            continue
+        seen.add(device)
+        for name, share in _usage(sheet, point):
+            fullest[name] = max(fullest.get(name, (0.0, "")), (share, point))
+    for name, what in (("filesystem_used", "room"), ("filesystem_files", "files")):
+        if name in fullest:
+            sheet.tell(f"storage.{name}", fullest[name][0])
+        else:
+            sheet.miss(f"storage.{name}", f"no file system on a disk tells how much {what} it has left")
+    if "filesystem_used" in fullest:
+        sheet.tell("storage.filesystem_fullest", fullest["filesystem_used"][1][:200])
+    sheet.tell(
+        "storage.discarding", tuple(sorted({point for _, point, _, _, options in mounts if "discard" in options}))
+    )
+    _read_nfs(sheet, {device for device, _, kind, _, _ in mounts if kind in ("nfs", "nfs4")})
+
+
+def _mounts(sheet: FactSheet) -> Iterator[tuple[str, str, str, str, frozenset[str]]]:
+    """Yield device number, mount point, type, source and options of each mount."""
+    paths = ("proc/self/mountinfo", "proc/1/mountinfo") if sheet.root.live else ("proc/1/mountinfo",)
+    text = next((text for path in paths if (text := _whole(sheet, path))), "")
+    for line in text.split("\n"):
+        left, separator, right = line.partition(" - ")
+        before, after = left.split(" "), right.split(" ")
+        if separator and len(before) >= 6 and len(after) >= 3:
+            options = frozenset((*before[5].split(","), *after[2].split(",")))
+            yield before[2], _unescape(before[4]), after[0], _unescape(after[1]), options
+
+
+def _whole(sheet: FactSheet, path: str) -> str:
+    try:
+        return sheet.root.read(path).decode("utf-8", "surrogateescape")
+    except OSError:
+        return ""
+
+
+def _unescape(text: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+
+
+def _usage(sheet: FactSheet, point: str) -> Iterator[tuple[str, float]]:
+    """Yield the share of blocks and of files in use, as a program without rights would find them."""
+    try:
+        space = os.statvfs(sheet.root.join(point.lstrip("/")))
+    except OSError:
+        return
+    used = space.f_blocks - space.f_bfree
+    if used + space.f_bavail > 0:
+        yield "filesystem_used", used / (used + space.f_bavail)
+    if space.f_files > 0:  # btrfs and its like make them as needed and tell none
+        yield "filesystem_files", (space.f_files - space.f_ffree) / space.f_files
+
+
+def _read_nfs(sheet: FactSheet, devices: set[str]) -> None:
+    found = {}
+    for device in sorted(devices):
+        path = f"{_BDI}/{device}/read_ahead_kb"
+        text = sheet.text(path)
+        if text is not None and text.isascii() and text.isdigit():
+            found[device] = number(text)
+            sheet.settings[f"file:/{path}"] = f"{text}\n"
+    if found:
+        sheet.tell("storage.nfs_read_ahead", min(found.values()))
+        sheet.tell("storage.nfs_mounts", tuple(found))
+    else:
+        sheet.miss("storage.nfs_read_ahead", "no NFS mount tells how far it reads ahead")
+        sheet.miss("storage.nfs_mounts", "no NFS mount tells how far it reads ahead")

@@ -10,6 +10,8 @@ import pytest
 
 from unveil.errors import UnreadableError
 from unveil.store.connection import open_journal
+from unveil.store.queries import Queries
+from unveil.store.schema import VERSION
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,3 +65,22 @@ def test_a_newer_journal_is_refused_with_the_cure(tmp_path: Path) -> None:
 def test_no_journal_is_said_to_a_reader(tmp_path: Path) -> None:
     with pytest.raises(UnreadableError, match="no journal at"):
         open_journal(tmp_path / "absent.db", readonly=True)
+
+
+def test_a_journal_of_an_older_version_is_brought_up_to_date_by_its_writer_alone(tmp_path: Path) -> None:
+    path = tmp_path / "older.db"
+    open_journal(path, readonly=False).close()
+    with sqlite3.connect(path) as other:
+        other.execute("DROP TABLE marks")
+        other.execute("UPDATE meta SET value = '1' WHERE key = 'version'")
+        other.execute("INSERT INTO watches (started_s, version, host) VALUES (1, '0', 'h')")
+    other.close()
+    reader = Queries(path)
+    assert reader.marks() == ()
+    assert reader.hits() == {}
+    reader.close()
+    writer = open_journal(path, readonly=False)
+    assert writer.execute("SELECT value FROM meta WHERE key = 'version'").fetchone() == (str(VERSION),)
+    assert writer.execute("SELECT count(*) FROM marks").fetchone() == (0,)
+    assert writer.execute("SELECT host FROM watches").fetchall() == [("h",)]
+    writer.close()

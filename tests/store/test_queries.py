@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from unveil.records.mark import Mark, MarkKind
 from unveil.records.run import RunState, Step
 from unveil.store.queries import Queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from unveil.records.match import Episode
     from unveil.records.run import Run
     from unveil.records.window import WindowSummary
     from unveil.store.journal import Journal
@@ -80,3 +82,27 @@ def test_an_empty_journal_has_an_answer_to_everything(journal: Journal, queries:
     assert queries.knowledge() is None
     assert queries.broken_link() is None
     assert queries.watches() == []
+
+
+def test_marks_are_told_in_their_order_and_the_newest_verdict_counts(
+    journal: Journal, queries: Queries, episode: Episode
+) -> None:
+    journal.put_episodes((episode, replace(episode, id="e1", last_s=2000.0)))
+    first = Mark(episode=episode.id, fingerprint="f", kind=MarkKind.FALSE_POSITIVE, text="no", actor="uid:0", at_s=1.0)
+    journal.append_mark(first)
+    assert queries.hits() == {"f": (2, 2000.0, 1)}
+    second = replace(first, kind=MarkKind.TRUE_POSITIVE, text="yes, after all", at_s=2.0)
+    journal.append_mark(second)
+    journal.append_mark(replace(first, episode="e1", kind=MarkKind.NOTE))
+    assert queries.marks(episode.id) == (first, second)
+    assert len(queries.marks()) == 3
+    assert queries.hits() == {"f": (2, 2000.0, 0)}
+
+
+def test_windows_can_be_asked_for_by_time(
+    journal: Journal, queries: Queries, window: Callable[..., WindowSummary]
+) -> None:
+    for index in range(10):
+        journal.append_second(window(index), ())
+    assert [each.index for each in queries.windows_until(1004.5, limit=2)] == [4, 3]
+    assert queries.windows_until(0.0, limit=2) == ()

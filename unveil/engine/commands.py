@@ -10,11 +10,12 @@ import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from unveil.engine.closer_look import CloserLook, parse
 from unveil.engine.history import ask
 from unveil.errors import BadInputError, RefusedError
 from unveil.matching.filters import held_back
 from unveil.records.codec import encode
-from unveil.records.entity import EntityKind, parse_entity
+from unveil.records.mark import Mark, MarkKind
 from unveil.records.match import EpisodeState
 from unveil.records.silence import Silence
 from unveil.remediation.planner import plan as draw_plan
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from unveil.engine.watched import Watched
-    from unveil.records.entity import Entity
     from unveil.records.match import Episode
     from unveil.records.remediation import Remediation
     from unveil.records.run import Run
 
 MAX_SILENCE_S = 30 * 86400
+MAX_MARK = 2000
 
 
 class Commands:
@@ -38,8 +39,8 @@ class Commands:
         self._watch = watch
         self._questions: dict[str, Callable[..., Any]] = {
             **watch.history.methods,
+            **CloserLook(watch).questions,
             "ping": self._ping,
-            "status": watch.status,
             "silences": self._silences,
             "knowledge": self._knowledge,
             "explain": self._explain,
@@ -55,6 +56,7 @@ class Commands:
             "rollback": self._roll_back,
             "silence": self._silence,
             "end_silence": self._end_silence,
+            "mark": self._mark,
             "reload": self._reload,
         }
 
@@ -115,7 +117,7 @@ class Commands:
             names = ", ".join(each.name for each in watch.knowledge.current.fingerprints)
             raise BadInputError(f"no episode and no fingerprint {fingerprint[:80]!r}", hint=f"fingerprints: {names}")
         matcher = watch.pipeline.matcher
-        entities = [_entity(entity)] if entity else matcher.entities(fingerprint)
+        entities = [parse(entity)] if entity else matcher.entities(fingerprint)
         matches = [match for each in entities if (match := matcher.explain(fingerprint, each)) is not None]
         if not matches:
             kind = found.group_by
@@ -126,7 +128,7 @@ class Commands:
 
     def _features(self, *, entity: str | None = None) -> list[Any]:
         """Return the newest value of every feature of an entity (all when None), and what was expected."""
-        wanted = _entity(entity) if entity else None
+        wanted = parse(entity) if entity else None
         latest = self._watch.pipeline.latest
         if latest is None:
             return []
@@ -169,13 +171,14 @@ class Commands:
     def propose(self, episode: Episode, remediation: Remediation, *, actor: str) -> Run:
         """Draw a plan from the present and journal it as a run that waits."""
         watch = self._watch
+        grounds = watch.grounds(episode)
         drawn = draw_plan(
             remediation,
             episode,
-            facts=watch.facts,
+            facts=grounds.facts,
             site=watch.knowledge.current.site,
-            read=watch.settings.peek,
-            baseline=watch.pipeline.recent,
+            read=grounds.read,
+            baseline=grounds.baseline,
             now_s=watch.clock(),
             ceiling=watch.mode(remediation),
         )
@@ -230,14 +233,22 @@ class Commands:
                 return encode(ended)
         raise BadInputError(f"no silence {id!r} is in force", hint="`unveil silence` lists them")
 
+    def _mark(self, *, episode: str, kind: str, actor: str, text: str = "") -> Any:
+        """Keep what a person says of an episode; it changes nothing of what is done about it."""
+        if kind not in set(MarkKind):
+            raise BadInputError(f"{kind[:40]!a} is no mark", hint=f"one of {', '.join(MarkKind)}")
+        if not text.strip() and kind != MarkKind.ACKNOWLEDGED:
+            raise BadInputError(f"{kind} needs a text", hint="the next person on call reads it")
+        if len(text) > MAX_MARK:
+            raise BadInputError(f"a mark has at most {MAX_MARK} characters, not {len(text)}")
+        found = self._watch.history.find_episode(episode)
+        made = Mark(
+            episode=found.id, fingerprint=found.fingerprint, kind=MarkKind(kind), text=text.strip(), actor=actor,
+            at_s=self._watch.clock(),
+        )  # fmt: skip
+        self._watch.journal.append_mark(made)
+        return encode(made)
+
     def _reload(self, *, actor: str) -> Any:  # noqa: ARG002  # anyone who may talk may ask to look again
         self._watch.knowledge.rescan()
         return encode(self._watch.knowledge.state)
-
-
-def _entity(text: str) -> Entity:
-    try:
-        return parse_entity(text)
-    except ValueError as error:
-        kinds = ", ".join(EntityKind)
-        raise BadInputError(f"{text[:80]!a} names no entity", hint=f"host, or KIND:KEY with one of {kinds}") from error

@@ -41,6 +41,8 @@ class History:
             "silences": self.silences,
             "knowledge": self.knowledge,
             "audit": self.audit,
+            "marks": self.marks,
+            "hits": self.hits,
         }
 
     def close(self) -> None:
@@ -58,8 +60,10 @@ class History:
             raise RefusedError(f"{method!r} needs a running watcher", hint="start one with `unveil watch`")
         return ask(self.methods[method], method, params)
 
-    def windows(self, *, limit: int = 60, before: list[int] | None = None) -> list[Any]:
-        """Return window summaries, newest first; *before* is a (watch, index) pair."""
+    def windows(self, *, limit: int = 60, before: list[int] | None = None, until_s: float | None = None) -> list[Any]:
+        """Return window summaries, newest first: those before a (watch, index) pair, or up to a wall clock time."""
+        if until_s is not None:
+            return [encode(window) for window in self._queries.windows_until(until_s, limit=_rows(limit))]
         if before is not None and len(before) != 2:
             raise BadInputError("windows: before is to be a watch and an index")
         edge = None if before is None else (before[0], before[1])
@@ -77,10 +81,21 @@ class History:
         return [encode(each) for each in self._queries.episodes(limit=_rows(limit), open_only=bool(open_only))]
 
     def episode(self, *, id: str) -> Any:  # noqa: A002  # the protocol's word
-        """Return one episode and the runs that it led to."""
+        """Return one episode, the runs that it led to, and what people said of it."""
         found = self.find_episode(id)
         runs = [encode(run) for run in self._queries.runs(limit=MAX_ROWS, episode=found.id)]
-        return {"episode": encode(found), "runs": runs}
+        return {"episode": encode(found), "runs": runs, "marks": self.marks(episode=found.id)}
+
+    def marks(self, *, episode: str | None = None) -> list[Any]:
+        """Return what people said of an episode, or of all, oldest first."""
+        return [encode(mark) for mark in self._queries.marks(episode)]
+
+    def hits(self) -> dict[str, Any]:
+        """Return for each fingerprint how often it was seen, when last, and how often that was marked as wrong."""
+        return {
+            name: {"episodes": count, "last_s": last_s, "false_positives": wrong}
+            for name, (count, last_s, wrong) in self._queries.hits().items()
+        }
 
     def runs(self, *, limit: int = 100, active_only: bool = False) -> list[Any]:
         """Return runs, newest first."""
@@ -156,8 +171,8 @@ def _is(kind: str, value: Any) -> bool:
             return isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
         case "float":
             return isinstance(value, float) or _is("int", value)
-        case "list[int]":
-            return isinstance(value, list) and all(_is("int", each) for each in value)
+        case "list[int]" | "list[str]":
+            return isinstance(value, list) and all(_is(kind[5:-1], each) for each in value)
     return False
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from unveil.attribution.attribute import attribute
 from unveil.detection.detector_input import Trait, select
 from unveil.detection.ensemble import Ensemble, EnsembleSettings
+from unveil.engine.trail import Trail
 from unveil.features.catalogue import FEATURES
 from unveil.features.extract import Extractor
 from unveil.matching.episodes import EpisodeTracker
@@ -112,6 +113,7 @@ class Pipeline:
         self._filters = filters
         self._host = host
         self._recent: deque[FeatureVector] = deque(maxlen=RECENT)
+        self.trail = Trail()
         self.latest: Outcome | None = None
 
     def push(self, blocks: Iterable[SampleBlock], *, wall_s: float, facts: FactTable) -> tuple[Outcome, ...]:
@@ -168,6 +170,8 @@ class Pipeline:
             )
             if suppressed(match, self._filters, window.wall_s, host=self._host) is None
         )
+        if (evidence := self.matcher.evidence) is not None:
+            self.trail.push(evidence)
         changed = self.episodes.push(matches, self.matcher.unknown, window.wall_s)
         firing = any(episode.state is EpisodeState.FIRING for episode in self.episodes.open)
         self.ensemble.learn(episode=firing)

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from unveil.engine.commands import Commands
 from unveil.engine.history import History
-from unveil.engine.pipeline import Pipeline
+from unveil.engine.pipeline import RECENT, Pipeline
 from unveil.engine.training import train_now
+from unveil.engine.watched import Grounds
 from unveil.errors import RefusedError, UnreadableError
 from unveil.host.replay import Replay
 from unveil.knowledge.content import knowledge_root
@@ -36,9 +37,12 @@ if TYPE_CHECKING:
     from unveil.detection.ensemble import EnsembleSettings
     from unveil.engine.pipeline import Outcome
     from unveil.knowledge.knowledge_base import KnowledgeBase
+    from unveil.records.entity import Entity
     from unveil.records.knowledge import KnowledgeState
+    from unveil.records.match import Episode
     from unveil.records.remediation import Mode, Remediation
     from unveil.records.run import Plan, Run
+    from unveil.remediation.verification import Progress
 
 
 class _Knowledge:
@@ -85,6 +89,9 @@ class _PlannedRuns:
     def refuse(self, *_: object, **__: object) -> NoReturn:
         raise RefusedError("this is a recording: there is no host to change", hint="`unveil watch` watches a live one")
 
+    def progress(self, identity: str) -> Progress | None:  # noqa: ARG002  # nothing of a recording is ever verified
+        return None
+
     approve = apply = cancel = roll_back = dry_run = refuse
 
 
@@ -105,6 +112,7 @@ class RecordedWatch:
         self._now_s = self.started_s = float(self._replay.metadata.get("started_s", 0.0))
         self.knowledge = _Knowledge(kb, self._now_s)
         self.facts = FactTable()
+        self._facts_then: list[tuple[float, FactTable]] = []  # each time that the recorded facts changed
         self._folder = Path(tempfile.mkdtemp(prefix="unveil-replay-"))
         self.journal = Journal(self._folder / "journal.db")
         self.queries = Queries(self.journal.path)
@@ -138,12 +146,26 @@ class RecordedWatch:
             self._now_s = tick.wall_s
             if tick.facts is not None:
                 self.facts = tick.facts
+                self._facts_then.append((tick.wall_s, tick.facts))
             for outcome in self.pipeline.push(tick.blocks, wall_s=tick.wall_s, facts=self.facts):
                 self.journal.append_second(outcome.summary, (*outcome.changed, *self.pipeline.episodes.open))
                 yield outcome
             if ensemble.wants_training:
                 ensemble.adopt(train_now(ensemble.training_set(), seed=self._seed))
                 self.trained = True
+
+    def grounds(self, episode: Episode) -> Grounds:
+        """Return what a plan is drawn from: facts and features of the newest window in which the episode matched.
+
+        A recording goes on after its fault was mended; a plan for the fault is of the time when it was there.
+        """
+        last = episode.last
+        facts = next((each for at_s, each in reversed(self._facts_then) if at_s <= last.wall_s), self.facts)
+
+        def baseline(name: str, entity: Entity) -> float | None:
+            return self.pipeline.trail.mean(name, entity, until=last.window, over=RECENT)
+
+        return Grounds(facts=facts, read=facts.settings.get, baseline=baseline)
 
     def clock(self) -> float:
         """Return the recorded time."""

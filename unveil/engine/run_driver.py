@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from unveil.records.entity import Entity
     from unveil.records.feature import FeatureVector
     from unveil.records.run import Plan, Run
+    from unveil.remediation.verification import Progress
     from unveil.store.journal import Journal
     from unveil.store.queries import Queries
 
@@ -181,6 +182,11 @@ class RunDriver:
             if shared := sorted(set(run.saved) & set(other.run.saved)):
                 raise RefusedError(f"run {other.run.id} has {shared[0]} in hand", hint="wait for its end, or cancel it")
         return self._roll_back(run, Cause.OPERATOR, actor)
+
+    def progress(self, identity: str) -> Progress | None:
+        """Return how far the verification of a run is, None when it is not being verified."""
+        active = self._active.get(identity)
+        return None if active is None or active.verifier is None else active.verifier.progress()
 
     def _undoable(self, run: Run) -> bool:
         try:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from unveil.engine.history import History
     from unveil.engine.pipeline import Pipeline
     from unveil.knowledge.knowledge_base import KnowledgeBase
+    from unveil.records.entity import Entity
     from unveil.records.fact import FactTable
     from unveil.records.knowledge import KnowledgeState
+    from unveil.records.match import Episode
     from unveil.records.remediation import Mode, Remediation
     from unveil.records.run import Plan, Run
+    from unveil.remediation.verification import Progress
     from unveil.store.journal import Journal
     from unveil.store.queries import Queries
 
@@ -51,6 +57,26 @@ class Runs(Protocol):
 
     def dry_run(self, run: Run) -> None:
         """Let Ansible go through a plan in check mode."""
+        ...
+
+    def progress(self, identity: str) -> Progress | None:
+        """Return how far the verification of a run is, None when it is not being verified."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grounds:
+    """What a plan for an episode is drawn from.
+
+    Attributes:
+        facts: the state of the host.
+        read: content of a managed setting by its address, None where it cannot be read.
+        baseline: a feature right before, None where it is absent.
+    """
+
+    facts: FactTable
+    read: Callable[[str], str | None]
+    baseline: Callable[[str, Entity], float | None]
 
 
 class Readable(Protocol):
@@ -88,6 +114,10 @@ class Watched(Protocol):
     @property
     def facts(self) -> FactTable:
         """Return the facts as last read."""
+        ...
+
+    def grounds(self, episode: Episode) -> Grounds:
+        """Return what a plan for an episode is drawn from: the present; of a recording, the episode's own time."""
         ...
 
     def clock(self) -> float:

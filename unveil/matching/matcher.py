@@ -145,13 +145,23 @@ class Matcher:
         found = _answer_of(self._verdicts, self._find, name, entity)
         return None if found is None else ANSWERS[found]
 
-    def explain(self, name: str, entity: Entity) -> Match | None:
-        """Return the newest window's answer with its reasons, whatever it is; None as `answer`."""
-        if self._evidence is None or self.answer(name, entity) is None:
+    def explain(self, name: str, entity: Entity, evidence: Evidence | None = None) -> Match | None:
+        """Return a window's answer with its reasons, whatever it is; None as `answer`.
+
+        Args:
+            evidence: of an older window, as `evidence` was then; the newest where it is left out.
+        """
+        evidence = evidence or self._evidence
+        if evidence is None or self.answer(name, entity) is None:
             return None
         kind, row = self._find[name]
         verdicts = self._verdicts[kind]
-        return self._match(verdicts.program.fingerprints[row], entity, verdicts.plan, self._evidence)
+        return self._match(verdicts.program.fingerprints[row], entity, verdicts.plan, evidence)
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """Return what the newest window was held against, None before the first. It stays as it is."""
+        return self._evidence
 
     def entities(self, name: str) -> tuple[Entity, ...]:
         """Return what a fingerprint was held against in the newest window; nothing where there is no such kind."""
@@ -174,7 +184,7 @@ class Matcher:
         answer, clauses = judge_fingerprint(fingerprint, around, evidence)
         return Match(
             window=evidence.vector.window,
-            wall_s=self._wall_s,
+            wall_s=self._wall_s if evidence is self._evidence else evidence.vector.wall_s,
             fingerprint=fingerprint.name,
             entity=entity,
             answer=answer,

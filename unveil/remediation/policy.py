@@ -213,13 +213,24 @@ def _budgets(plan: Plan, remediation: Remediation, others: Sequence[Run], now_s:
     recent = [run for run in mine if now_s - run.steps[0].at_s < limits.attempts_within_s]
     if len(recent) >= limits.max_attempts:
         reasons.append(f"{len(recent)} attempts on {plan.entity} within {limits.attempts_within_s:.0f} s are the most")
-    bad = [run for run in acted if run.state in _BAD_ENDS and not _undone_by_person(run)]
-    bad = [run for run in bad if now_s - run.steps[-1].at_s < BREAKER_WITHIN_S]
+    bad = gone_wrong(others, now_s)
     if len(bad) >= BREAKER_FAILURES:
         reasons.append(
             f"the breaker is open: {len(bad)} runs went wrong within {BREAKER_WITHIN_S / 60:.0f} min, last {bad[-1].id}"
         )
     return reasons
+
+
+def gone_wrong(runs: Iterable[Run], now_s: float) -> list[Run]:
+    """Return the runs that the breaker counts: those that acted and ended badly within its time, in their order."""
+    return [
+        run
+        for run in runs
+        if run.state in _BAD_ENDS
+        and now_s - run.steps[-1].at_s < BREAKER_WITHIN_S
+        and entered(run, RunState.APPLYING) is not None
+        and not _undone_by_person(run)
+    ]
 
 
 def _undone_by_person(run: Run) -> bool:

@@ -62,6 +62,25 @@ class Outcome:
     measured: tuple[Measured, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a verification is: for who watches it.
+
+    Attributes:
+        left_s: until an answer is given in any case.
+        held_s, hold_s: for how long the settings have read as they were written, and have to.
+        clear_s, stay_clear_s: for how long the fingerprint has been clear, and has to; None while it is not.
+        measured: the named features as they stand.
+    """
+
+    left_s: float
+    held_s: float
+    hold_s: float
+    clear_s: float | None
+    stay_clear_s: float
+    measured: tuple[Measured, ...]
+
+
 class Verifier:
     """Judges one run.
 
@@ -145,6 +164,18 @@ class Verifier:
         return (
             *(self._measure(each, "improve") for each in self._rule.improve),
             *(self._measure(each, "must not worsen") for each in self._rule.must_not_worsen),
+        )
+
+    def progress(self) -> Progress:
+        """Return how far it is, as of the last look."""
+        now_s = self._looked_s
+        return Progress(
+            left_s=max(0.0, self._rule.within_s - (now_s - self.started_s)),
+            held_s=0.0 if self._held_since is None else now_s - self._held_since,
+            hold_s=self._rule.settings_hold_s,
+            clear_s=None if self._clear_since is None else now_s - self._clear_since,
+            stay_clear_s=self._rule.clear_s,
+            measured=self.measured(),
         )
 
     def _foreign(self, settings: Mapping[str, str | None]) -> str | None:

@@ -7,14 +7,14 @@ import sqlite3
 from typing import TYPE_CHECKING
 
 from unveil.errors import UnreadableError
-from unveil.store.schema import TABLES, VERSION
+from unveil.store.schema import MIGRATIONS, TABLES, VERSION
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def open_journal(path: Path, *, readonly: bool) -> sqlite3.Connection:
-    """Return a connection to the journal, created when absent (unless *readonly*).
+    """Return a connection to the journal, created when absent, brought up to date when older (unless *readonly*).
 
     Raises:
         UnreadableError: no journal there, a file of something else, or one written by a newer version.
@@ -60,4 +60,9 @@ def _check_version(connection: sqlite3.Connection, path: Path, *, readonly: bool
         raise UnreadableError(
             f"{path} was written by a newer unveil (format {version}, this one knows {VERSION})",
             hint="upgrade unveil, or name another --state-dir",
+        )
+    if version < VERSION and not readonly:
+        steps = "".join(MIGRATIONS[number] for number in range(version + 1, VERSION + 1))
+        connection.executescript(
+            f"BEGIN IMMEDIATE; {steps} UPDATE meta SET value = '{VERSION}' WHERE key = 'version'; COMMIT;"  # noqa: S608  # constants
         )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from unveil.records.knowledge import KnowledgeState
+    from unveil.records.mark import Mark
     from unveil.records.match import Episode
     from unveil.records.run import Run, Step
     from unveil.records.silence import Silence
@@ -182,6 +183,14 @@ class Journal:
         with self._transaction(durable=True):
             self._db.execute(
                 "INSERT OR REPLACE INTO silences VALUES (?, ?, ?)", (silence.id, silence.until_s, _text(silence))
+            )
+
+    def append_mark(self, mark: Mark) -> None:
+        """Keep what a person said of an episode."""
+        with self._transaction(durable=True):
+            self._db.execute(
+                "INSERT INTO marks (episode, fingerprint, kind, mark) VALUES (?, ?, ?, ?)",
+                (mark.episode, mark.fingerprint, mark.kind, _text(mark)),
             )
 
     def prune(self, *, now_s: float, ordinary_s: float, notable_s: float, max_bytes: int) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from unveil.errors import UnreadableError
 from unveil.records.codec import decode
 from unveil.records.knowledge import KnowledgeState
+from unveil.records.mark import Mark, MarkKind
 from unveil.records.match import Episode, EpisodeState
 from unveil.records.run import Plan, Run, RunState, Step
 from unveil.records.silence import Silence
@@ -69,6 +70,14 @@ class Queries:
         rows = self._db.execute(
             "SELECT summary FROM windows WHERE (watch, idx) < (?, ?) ORDER BY watch DESC, idx DESC LIMIT ?",
             (*(before or (1 << 60, 0)), limit),
+        )
+        return tuple(decode(WindowSummary, json.loads(summary)) for (summary,) in rows)
+
+    @_told
+    def windows_until(self, wall_s: float, *, limit: int) -> tuple[WindowSummary, ...]:
+        """Return the newest windows that ended at a wall clock time or before it, newest first."""
+        rows = self._db.execute(
+            "SELECT summary FROM windows WHERE wall_s <= ? ORDER BY wall_s DESC LIMIT ?", (wall_s, limit)
         )
         return tuple(decode(WindowSummary, json.loads(summary)) for (summary,) in rows)
 
@@ -166,6 +175,36 @@ class Queries:
         """Return the silences that have not expired."""
         rows = self._db.execute("SELECT silence FROM silences WHERE until_s > ? ORDER BY until_s", (at_s,))
         return tuple(decode(Silence, json.loads(silence)) for (silence,) in rows)
+
+    @_told
+    def marks(self, episode: str | None = None) -> tuple[Mark, ...]:
+        """Return what people said of an episode, or of all, oldest first; nothing in a journal from before marks."""
+        if not self._has_marks():
+            return ()
+        rows = self._db.execute("SELECT mark FROM marks WHERE ? IS NULL OR episode = ? ORDER BY seq", (episode,) * 2)
+        return tuple(decode(Mark, json.loads(mark)) for (mark,) in rows)
+
+    @_told
+    def hits(self) -> dict[str, tuple[int, float, int]]:
+        """Return fingerprint → (episodes in the journal, when it last matched, episodes marked as false alarms)."""
+        told = {
+            name: (count, last_s, 0)
+            for name, count, last_s in self._db.execute(
+                "SELECT fingerprint, count(*), max(last_s) FROM episodes GROUP BY fingerprint"
+            )
+        }
+        if self._has_marks():
+            verdicts = (MarkKind.FALSE_POSITIVE, MarkKind.TRUE_POSITIVE)
+            newest = self._db.execute(  # with max(seq) SQLite takes the other columns from that very row
+                "SELECT fingerprint, kind, max(seq) FROM marks WHERE kind IN (?, ?) GROUP BY episode", verdicts
+            )
+            for name, kind, _ in newest:
+                count, last_s, wrong = told.get(name, (0, 0.0, 0))
+                told[name] = (count, last_s, wrong + (kind == MarkKind.FALSE_POSITIVE))
+        return told
+
+    def _has_marks(self) -> bool:
+        return self._db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'marks'").fetchone() is not None
 
     @_told
     def broken_link(self) -> int | None:

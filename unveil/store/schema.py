@@ -6,9 +6,22 @@ values). `run_steps` is a chain: each row holds the digest of the one before, so
 
 from __future__ import annotations
 
-VERSION = 1
+VERSION = 2
 
-TABLES = """
+_MARKS = """
+CREATE TABLE marks (
+    seq INTEGER PRIMARY KEY, episode TEXT NOT NULL, fingerprint TEXT NOT NULL, kind TEXT NOT NULL, mark TEXT NOT NULL
+) STRICT;
+CREATE INDEX marks_episode ON marks (episode, seq);
+"""
+
+MIGRATIONS = {2: _MARKS}
+"""What makes a journal of the version before into one of this: done by its writer when it opens an older file.
+
+A reader never changes the file: what an older one lacks is empty."""
+
+TABLES = (
+    """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE watches (
     id INTEGER PRIMARY KEY, started_s REAL NOT NULL, version TEXT NOT NULL, host TEXT NOT NULL, ended_s REAL
@@ -43,3 +56,5 @@ CREATE TABLE knowledge (
 ) STRICT;
 CREATE TABLE silences (id TEXT PRIMARY KEY, until_s REAL NOT NULL, silence TEXT NOT NULL) STRICT;
 """
+    + _MARKS
+)

@@ -1,0 +1,76 @@
+"""A closer look at a window, a run, a file: bounded, plain JSON, and about the very window that is asked for."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from unveil.errors import BadInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture
+def judged(watch: Callable[..., Any], seconds: list[Any]) -> Any:
+    watcher = watch()
+    begin = time.time() - 10
+    for number, blocks in enumerate(seconds[:10]):
+        for outcome in watcher.pipeline.push(blocks, wall_s=begin + number, facts=watcher.facts):
+            watcher.journalling.second(outcome.summary, outcome.changed)
+    watcher.ask = lambda method, actor="uid:0", **params: watcher._commands.handle(method, params, actor)
+    return watcher
+
+
+def test_near_fingerprints_come_with_every_clause_also_for_an_older_window(judged: Any) -> None:
+    newest = judged.pipeline.latest.window.index
+    told = judged.ask("near")
+    assert json.loads(json.dumps(told)) == told
+    assert told["window"] == newest
+    assert told["kept"]
+    (one,) = told["near"]
+    assert one["match"]["fingerprint"] == "some_dirt"
+    assert (one["met"], one["of"]) == (1, 1)
+    older = judged.ask("near", window=newest - 3)["near"][0]["match"]
+    assert older["window"] == newest - 3
+    assert older["clauses"][0]["value"] != one["match"]["clauses"][0]["value"]
+    assert judged.ask("near", window=10_000) == {"window": 10_000, "kept": False, "near": []}
+
+
+def test_a_series_is_told_up_to_a_window_with_what_is_expected(judged: Any) -> None:
+    newest = judged.pipeline.latest.window.index
+    (told,) = judged.ask("series", features=["memory.dirty.mean"], until=newest - 1, limit=3)
+    assert told["from"] == newest - 3
+    assert len(told["values"]) == 3
+    (absent,) = judged.ask("series", features=["no.such.feature[gpu:x]"], limit=2)
+    assert absent["values"] == [None, None]
+    with pytest.raises(BadInputError, match="names no entity"):
+        judged.ask("series", features=["a[b]"])
+    with pytest.raises(BadInputError, match="at most"):
+        judged.ask("series", features=["a"] * 100)
+
+
+def test_status_says_how_the_breaker_stands(judged: Any) -> None:
+    assert judged.ask("status")["breaker"] == {"open": False, "failures": 0, "most": 3}
+
+
+def test_a_persons_word_on_an_episode_is_kept_with_who_said_it(judged: Any) -> None:
+    (episode,) = judged.ask("episodes", open_only=True)
+    made = judged.ask("mark", actor="uid:7", episode=episode["id"][:6], kind="acknowledged")
+    assert made["actor"] == "uid:7"
+    judged.ask("mark", episode=episode["id"], kind="false_positive", text=" a backup ")
+    assert [each["text"] for each in judged.ask("episode", id=episode["id"])["marks"]] == ["", "a backup"]
+    assert judged.ask("hits")["some_dirt"]["false_positives"] == 1
+    for wrong in ({"kind": "liked"}, {"kind": "note"}, {"kind": "note", "text": "x" * 3000}):
+        with pytest.raises(BadInputError):
+            judged.ask("mark", episode=episode["id"], **wrong)
+
+
+def test_a_run_that_changed_nothing_has_nothing_to_compare_and_nothing_to_verify(judged: Any) -> None:
+    (episode,) = judged.ask("episodes", open_only=True)
+    run = judged.ask("plan", episode=episode["id"])
+    assert judged.ask("settings", id=run["id"]) == []
+    assert judged.ask("verification", id=run["id"]) is None

@@ -1,0 +1,42 @@
+"""The trail of newest windows: bounded, and what was seen stays as it was."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unveil.engine.trail import MAX_BYTES, MAX_WINDOWS, Trail
+from unveil.matching.clauses import Evidence
+from unveil.records.entity import HOST
+from unveil.records.fact import FactTable
+from unveil.records.feature import FeatureId, FeatureLayout, FeatureVector
+
+LAYOUT = FeatureLayout((FeatureId("a"), FeatureId("b")))
+
+
+def evidence(window: int, *values: float, layout: FeatureLayout = LAYOUT) -> Evidence:
+    vector = FeatureVector(window=window, wall_s=float(window), layout=layout, values=np.array(values))
+    return Evidence(vector=vector, facts=FactTable())
+
+
+def test_a_series_ends_where_one_looks_and_what_is_absent_stays_absent() -> None:
+    trail = Trail()
+    for window in range(6):
+        trail.push(evidence(window, float(window), np.nan))
+    assert trail.series("a", HOST, until=3, limit=2) == [(2, 2.0), (3, 3.0)]
+    assert trail.series("b", HOST, limit=1) == [(5, None)]
+    assert trail.series("no_such", HOST, limit=1) == [(5, None)]
+    assert trail.mean("a", HOST, until=3, over=2) == 2.5
+    assert trail.mean("b", HOST, until=3, over=2) is None
+    assert trail.evidence(4) is not None
+    assert trail.evidence(9) is None
+
+
+def test_it_is_bounded_by_windows_and_by_bytes() -> None:
+    trail = Trail()
+    for window in range(MAX_WINDOWS + 50):
+        trail.push(evidence(window, 0.0, 0.0))
+    assert len(trail.series("a", HOST, limit=10_000)) == MAX_WINDOWS
+    wide = FeatureLayout(tuple(FeatureId(str(number)) for number in range(100_000)))
+    for window in range(400, 420):
+        trail.push(evidence(window, *np.zeros(100_000), layout=wide))
+    assert len(trail.series("0", HOST, limit=10_000)) == MAX_BYTES // 800_000

@@ -53,7 +53,7 @@ def test_a_fault_that_no_fingerprint_answers_is_faulty_time_under_its_own_name(t
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("label: healthy", "label: healthy, fault: slow_link", "6:37: healthy and faulty at once"),
+        ("label: healthy", "label: healthy, fault: slow_link", "6:46: healthy and faulty at once"),
         ("label: healthy", "note: 1", "error K0"),
         ("one_fault,", "one_falt,", "5:23: the knowledge base has no fingerprint 'one_falt'"),
         ("one_fault,", "healthy,", "5:23: healthy and faulty at once"),

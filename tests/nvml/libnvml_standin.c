@@ -19,9 +19,11 @@
  *   util memory_util                per cent
  *   memory_total memory_used        bytes
  *   power_demand                    mW that the workload would draw without a limit
+ *   persistence_mode 0 or 1 · applications_memory applications_sm MHz
  *   power_limit power_default power_min power_max      mW
  *   power_cap_firm                  mW that no limit we set goes beyond, whatever the driver answers to the setter
  *   sm_clock_max memory_clock       MHz
+ *   compute_mode                    as in nvml.h · repair_pending repair_failed 0 or 1
  *   temperature reasons pcie_tx pcie_rx pcie_gen pcie_width ecc_corrected mig     as in nvml.h
  *   processes=4242:1073741824,...   PID and bytes of each compute process
  *   lost=1                          fell off the bus: every call says GPU_IS_LOST
@@ -511,6 +513,7 @@ GETTER(nvmlDeviceGetPowerManagementDefaultLimit, unsigned, default_limit(gpu))
 GETTER(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, energy(gpu))
 GETTER(nvmlDeviceGetCurrentClocksEventReasons, unsigned long long, reasons(gpu))
 GETTER(nvmlDeviceGetCurrentClocksThrottleReasons, unsigned long long, reasons(gpu))
+GETTER(nvmlDeviceGetComputeMode, int, gpu_number(gpu, "compute_mode", 0))
 GETTER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, gpu_number(gpu, "pcie_gen", 5))
 GETTER(nvmlDeviceGetCurrPcieLinkWidth, unsigned, gpu_number(gpu, "pcie_width", 16))
 
@@ -534,6 +537,41 @@ EXPORT Return nvmlDeviceSetPowerManagementLimit(Gpu *gpu, unsigned milliwatts)
     return store(gpu, "power_limit", milliwatts);
 }
 
+GETTER(nvmlDeviceGetPersistenceMode, unsigned, gpu_number(gpu, "persistence_mode", 1))
+
+EXPORT Return nvmlDeviceSetPersistenceMode(Gpu *gpu, unsigned mode)
+{
+    ENTER(gpu);
+    return mode > 1 ? INVALID_ARGUMENT : store(gpu, "persistence_mode", mode);
+}
+
+EXPORT Return nvmlDeviceGetApplicationsClock(Gpu *gpu, int domain, unsigned *megahertz)
+{
+    ENTER(gpu);
+    enum { GRAPHICS, SM, MEMORY };
+    if (domain != GRAPHICS && domain != SM && domain != MEMORY)
+        return INVALID_ARGUMENT;
+    *megahertz = (unsigned)(domain == MEMORY ? gpu_number(gpu, "applications_memory", 2619)
+                                             : gpu_number(gpu, "applications_sm", 1980));
+    return SUCCESS;
+}
+
+EXPORT Return nvmlDeviceGetDefaultApplicationsClock(Gpu *gpu, int domain, unsigned *megahertz)
+{
+    ENTER(gpu);
+    *megahertz = domain == 2 ? 2619 : 1980;
+    return SUCCESS;
+}
+
+EXPORT Return nvmlDeviceSetApplicationsClocks(Gpu *gpu, unsigned memory, unsigned sm)
+{
+    ENTER(gpu);
+    if (memory < 100 || memory > 4000 || sm < 100 || sm > 4000)
+        return INVALID_ARGUMENT;
+    Return failed = store(gpu, "applications_memory", memory);
+    return failed ? failed : store(gpu, "applications_sm", sm);
+}
+
 EXPORT Return nvmlDeviceGetClockInfo(Gpu *gpu, int domain, unsigned *megahertz)
 {
     ENTER(gpu);
@@ -544,6 +582,23 @@ EXPORT Return nvmlDeviceGetClockInfo(Gpu *gpu, int domain, unsigned *megahertz)
         *megahertz = (unsigned)gpu_number(gpu, "memory_clock", 2619);
     else
         return NOT_SUPPORTED;
+    return SUCCESS;
+}
+
+EXPORT Return nvmlDeviceGetMaxClockInfo(Gpu *gpu, int domain, unsigned *megahertz)
+{
+    ENTER(gpu);
+    *megahertz = (unsigned)(domain == 2 ? gpu_number(gpu, "memory_clock", 2619) : gpu_number(gpu, "sm_clock_max", 1980));
+    return SUCCESS;
+}
+
+EXPORT Return nvmlDeviceGetRemappedRows(
+    Gpu *gpu, unsigned *corrected, unsigned *uncorrected, unsigned *pending, unsigned *failed)
+{
+    ENTER(gpu);
+    *corrected = *uncorrected = 0;
+    *pending = (unsigned)gpu_number(gpu, "repair_pending", 0);
+    *failed = (unsigned)gpu_number(gpu, "repair_failed", 0);
     return SUCCESS;
 }
 

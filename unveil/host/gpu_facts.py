@@ -15,8 +15,31 @@ if TYPE_CHECKING:
     from unveil.host.root import HostRoot
     from unveil.records.fact import FactValue
 
-_NAMES = ("gpu.name", "gpu.pci", "gpu.power_limit", "gpu.power_default", "gpu.power_min", "gpu.power_max", "gpu.pids")
-_CHANGING = frozenset({"gpu.power_limit", "gpu.pids"})  # not to be believed while the driver is silent
+_STEADY = tuple(
+    f"gpu.{name}"
+    for name in (
+        "name",
+        "pci",
+        "power_default",
+        "power_min",
+        "power_max",
+        "sm_clock_max",
+        "applications_clock_default",
+        "applications_clocks_default",
+    )
+)
+# Not to be believed while the driver is silent, with the setting that some of them are.
+_CHANGING = {
+    "gpu.power_limit": "power_limit",
+    "gpu.persistence": "persistence_mode",
+    "gpu.applications_clock": "applications_clocks",
+    "gpu.pids": None,
+    "gpu.compute_mode": None,
+    "gpu.mig": None,
+    "gpu.repair_pending": None,
+    "gpu.repair_failed": None,
+}
+_NAMES = (*_STEADY, *_CHANGING)
 
 
 def watts_text(watts: float) -> str:
@@ -45,8 +68,9 @@ def gpu_facts(
             value, reason = power_limit, None
         if silent is not None and name in _CHANGING:
             value, reason = None, silent
-        setting = f"nvml:{identity.gpu}/power_limit" if name == "gpu.power_limit" else None
-        facts.append(Fact(name=name, entity=entity, value=value, reason=reason, setting=setting))
+        setting = _CHANGING.get(name)
+        address = f"nvml:{identity.gpu}/{setting}" if setting else None
+        facts.append(Fact(name=name, entity=entity, value=value, reason=reason, setting=address))
     node, reason = _node(root, identity.facts.get("gpu.pci"))
     facts.append(Fact(name="gpu.node", entity=entity, value=node, reason=reason))
     return tuple(facts)

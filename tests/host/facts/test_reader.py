@@ -31,7 +31,7 @@ def check(table: FactTable) -> None:
         assert (fact.value is None) is (fact.reason is not None), fact
         assert fact.value is None or type(fact.value) is TYPES[kind.type], fact
     for address, text in table.settings.items():
-        assert address.startswith(("file:/", "sysctl:", "irq:", "cgroup:/", "nvml:"))
+        assert address.startswith(("file:/", "sysctl:", "irq:", "cgroup:/", "nvml:", "ethtool:"))
         assert isinstance(text, str)
     assert encode(table.facts)
 

@@ -147,6 +147,23 @@ def test_identity_says_what_is_absent_and_why(nvml, source: GpuSource) -> None:
     assert not set(identity.reasons) & set(identity.facts)
 
 
+@pytest.mark.gcc
+def test_identity_tells_the_modes_the_clocks_and_what_waits_for_a_repair(nvml, source: GpuSource) -> None:
+    nvml.state.set_gpu(persistence_mode=0, compute_mode=3, mig=1, applications_sm=1410, repair_pending=1)
+    facts = source.identify(nvml.uuid()).facts
+    assert (facts["gpu.persistence"], facts["gpu.mig"]) == (False, True)
+    assert facts["gpu.compute_mode"] == "exclusive_process"
+    assert (facts["gpu.applications_clock"], facts["gpu.applications_clock_default"]) == (1410, 1980)
+    assert facts["gpu.applications_clocks_default"] == "2619,1980"
+    assert facts["gpu.sm_clock_max"] == 1980
+    assert (facts["gpu.repair_pending"], facts["gpu.repair_failed"]) == (True, False)
+    nvml.state.set_gpu(compute_mode=9)
+    nvml.state.update({"gpu.error.nvmlDeviceGetRemappedRows": 3, "gpu.error.nvmlDeviceGetRetiredPagesPendingStatus": 3})
+    identity = source.identify(nvml.uuid())
+    assert identity.facts["gpu.compute_mode"] == "mode 9"
+    assert {"gpu.repair_pending", "gpu.repair_failed"} <= set(identity.reasons)
+
+
 @given(st.integers(0, 2**32 - 1), st.integers(0, 255), st.integers(0, 31), st.integers(0, 7))
 def test_a_pci_address_is_written_as_sysfs_writes_it(domain: int, bus: int, device: int, function: int) -> None:
     written = pci_address(f"{domain:08X}:{bus:02X}:{device:02X}.{function}")

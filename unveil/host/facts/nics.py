@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING
 
 from unveil.host.cpulist import format_cpulist
 from unveil.host.facts.devices import Device, device_irqs, driver_of, find_device
+from unveil.host.facts.ethtool import tell_driver, tell_offloads
 from unveil.host.facts.irqs import immovable, remote_share
+from unveil.host.facts.pcie_path import translation
 from unveil.host.facts.sheet import number
+from unveil.host.facts.steering import tell_steering
 from unveil.records.entity import Entity, EntityKind
 
 if TYPE_CHECKING:
@@ -28,6 +31,14 @@ if TYPE_CHECKING:
 
 _NET = "sys/class/net"
 MAX_NICS = 256  # containers bring hundreds of veths; devices come first
+
+_INTERRUPTS = (
+    "network.nic_irqs",
+    "network.nic_irqs_movable",
+    "network.nic_irq_managed",
+    "network.nic_irq_remote_share",
+    "network.nic_irq_cpus",
+)
 
 # What mlx5, bnxt, ice and nfp call the port that stands for a virtual or sub-function: c1pf0vf3, pf0sf88.
 _REPRESENTOR = re.compile(r"(?:c\d+)?pf\d+(?:vf|sf)\d+", re.ASCII)
@@ -73,6 +84,9 @@ def tell_virtual(sheet: FactSheet, names: tuple[str, ...]) -> None:
     for name in names:
         entity = Entity(EntityKind.NIC, name)
         sheet.tell("network.nic_physical", False, entity)
+        length = f"{_NET}/{name}/tx_queue_len"
+        sheet.read("network.nic_tx_queue_length", length, number, entity, setting=f"file:/{length}")
+        _tell_legs(sheet, name, entity)
         for fact in (
             "network.nic_node",
             "network.nic_local_cpus",
@@ -81,6 +95,26 @@ def tell_virtual(sheet: FactSheet, names: tuple[str, ...]) -> None:
             "network.nic_driver",
         ):
             sheet.miss(fact, "a virtual interface has no device", entity)
+
+
+def _tell_legs(sheet: FactSheet, name: str, entity: Entity) -> None:
+    legs = sheet.text(f"{_NET}/{name}/bonding/slaves")
+    if legs is None:
+        sheet.miss("network.nic_legs_down", "it is no bond", entity)
+        return
+    states = [sheet.text(f"{_NET}/{leg}/operstate") for leg in legs.split()]
+    sheet.tell("network.nic_legs_down", float(sum(state != "up" for state in states)), entity)
+
+
+def refresh_nics(sheet: FactSheet, nics: tuple[Nic, ...]) -> None:
+    """Look again at what a setting changes: the steering of packets, and offloads that were off.
+
+    Offloads that are on are left alone until the next full reading, as asking takes the network's global lock.
+    """
+    for nic in nics:
+        tell_steering(sheet, nic.entity.key, nic.local)
+        if False in (sheet.value("network.nic_gro", nic.entity), sheet.value("network.nic_tso", nic.entity)):
+            tell_offloads(sheet, nic.entity.key)
 
 
 def find_nics(sheet: FactSheet, devices: Mapping[str, str], topology: Topology) -> tuple[Nic, ...]:
@@ -148,12 +182,16 @@ def _tell_identity(sheet: FactSheet, nic: Nic, name: str) -> None:
         sheet.tell("network.nic_driver", driver, entity)
     else:
         sheet.miss("network.nic_driver", "no driver is bound to the device", entity)
-    if device.pci:
+    if device.pci and device.pci_path:
         sheet.tell("network.nic_pci", device.pci, entity)
+        if kind := translation(sheet, device.pci_path):
+            sheet.tell("network.nic_iommu", kind, entity)
+        else:
+            sheet.miss("network.nic_iommu", "the kernel does not tell the type of its IOMMU group", entity)
         for fact, file in (("network.nic_pcie_width", "current"), ("network.nic_pcie_width_max", "max")):
             sheet.read(fact, f"{device.pci_path}/{file}_link_width", _lanes, entity)
     else:
-        for fact in ("network.nic_pci", "network.nic_pcie_width", "network.nic_pcie_width_max"):
+        for fact in ("network.nic_pci", "network.nic_iommu", "network.nic_pcie_width", "network.nic_pcie_width_max"):
             sheet.miss(fact, "there is no PCI function behind it", entity)
     queues = [queue for queue in sheet.names(f"{folder}/queues") if queue.startswith("rx-")]
     if queues:
@@ -164,14 +202,18 @@ def _tell_identity(sheet: FactSheet, nic: Nic, name: str) -> None:
     length = f"{folder}/tx_queue_len"
     sheet.read("network.nic_tx_queue_length", length, number, entity, setting=f"file:/{length}")
     _read_speed(sheet, folder, entity)
+    tell_steering(sheet, name, nic.local)
+    tell_driver(sheet, name)
 
 
 def _read_speed(sheet: FactSheet, folder: str, entity: Entity) -> None:
     state = sheet.read("network.nic_state", f"{folder}/operstate", str, entity)
     if state == "down":
         sheet.miss("network.nic_speed", "the link is down", entity)
+        sheet.miss("network.nic_duplex", "the link is down", entity)
     else:
         sheet.read("network.nic_speed", f"{folder}/speed", _speed, entity)
+        sheet.read("network.nic_duplex", f"{folder}/duplex", str, entity)
 
 
 def _lanes(text: str) -> float:
@@ -195,13 +237,17 @@ def tell_interrupts(sheet: FactSheet, nics: tuple[Nic, ...], irqs: Mapping[int, 
         mine = [irqs[number] for number in nic.irqs if number in irqs]
         reason = nic.irqs_reason or "the host has more device interrupts than are looked at"
         if not mine:
-            for fact in ("network.nic_irqs", "network.nic_irqs_movable", "network.nic_irq_managed"):
+            for fact in _INTERRUPTS:
                 sheet.miss(fact, reason, nic.entity)
-            sheet.miss("network.nic_irq_remote_share", reason, nic.entity)
             continue
         used = [irq for irq in mine if irq.used]
         stuck = held or frozenset()
         sheet.tell("network.nic_irqs", tuple(str(irq.number) for irq in used), nic.entity)
+        placed = frozenset[int]().union(*(irq.effective for irq in used if irq.effective))
+        if placed:
+            sheet.tell("network.nic_irq_cpus", float(len(placed)), nic.entity)
+        else:
+            sheet.miss("network.nic_irq_cpus", "no interrupt tells its CPUs", nic.entity)
         movable = tuple(str(irq.number) for irq in used if irq.number not in stuck)
         sheet.tell("network.nic_irqs_movable", movable, nic.entity)
         if held is None:

@@ -8,20 +8,24 @@ minutes' worth of refreshes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from posixpath import normpath
 from typing import TYPE_CHECKING
 
 from unveil.host.facts.amd_gpus import amd_gpu_facts
 from unveil.host.facts.cgroup_mounts import find_cgroup_mounts
 from unveil.host.facts.cgroups import read_cgroups
+from unveil.host.facts.cpu_speed import read_speed
 from unveil.host.facts.daemons import read_daemons
 from unveil.host.facts.devices import device_irqs, pci_address
 from unveil.host.facts.disks import Disk, disk_names, find_disks, read_disks
+from unveil.host.facts.file_systems import read_file_systems
 from unveil.host.facts.home import find_home
 from unveil.host.facts.irqs import read_irqs
-from unveil.host.facts.nics import Nic, find_nics, nic_devices, tell_interrupts, tell_virtual
+from unveil.host.facts.nics import Nic, find_nics, nic_devices, refresh_nics, tell_interrupts, tell_virtual
+from unveil.host.facts.pcie_path import redirecting_ports, translation
 from unveil.host.facts.settings import read_settings
 from unveil.host.facts.sheet import FactSheet
-from unveil.host.facts.topology import Topology, read_governors, read_identity, read_topology
+from unveil.host.facts.topology import Topology, read_identity, read_topology
 from unveil.host.gpu_facts import power_limit_texts
 from unveil.records.entity import Entity, EntityKind
 from unveil.records.fact import FactTable
@@ -109,7 +113,6 @@ class FactReader:
     def _read_full(self, sheet: FactSheet, shape: _Shape, gpu_facts: Sequence[Fact]) -> _Found:
         read_identity(sheet)
         topology = read_topology(sheet)
-        read_governors(sheet, topology)
         nics = find_nics(sheet, dict(shape.nics), topology)
         disks = find_disks(sheet, shape.disks)
         owners = [(nic.entity, nic.irqs) for nic in nics]
@@ -138,6 +141,7 @@ class FactReader:
         sheet.adopt(kept, {at: text for at, text in settings if not at.startswith(("cgroup:", "nvml:"))})
         irqs = read_irqs(sheet, [(nic.entity, nic.irqs) for nic in found.nics], known=found.actions)
         tell_interrupts(sheet, found.nics, {**found.irqs, **irqs})
+        refresh_nics(sheet, found.nics)
         read_daemons(sheet, found.daemons)
 
     def _read_passing(
@@ -150,8 +154,11 @@ class FactReader:
     ) -> None:
         """Read what may change at any time: settings and cgroups, and interfaces that come and go with containers."""
         sheet.adopt(gpu_facts, power_limit_texts(gpu_facts))
+        _tell_gpu_paths(sheet, gpu_facts)
         tell_virtual(sheet, tuple(name for name, path in devices.items() if path is None))
         read_settings(sheet)
+        read_speed(sheet, found.topology.online)
+        read_file_systems(sheet)
         read_disks(sheet, found.disks)
         nodes = [nic.device.node for nic in found.nics if nic.physical]
         home = find_home(self._root, found.mounts, found.topology, gpu_facts=gpu_facts, nic_nodes=nodes)
@@ -172,6 +179,28 @@ def _gpu_irqs(sheet: FactSheet, gpu_facts: Sequence[Fact]) -> list[tuple[Entity,
         if address is not None:
             found.append((fact.entity, device_irqs(sheet, f"sys/bus/pci/devices/{address}")[0]))
     return found
+
+
+def _tell_gpu_paths(sheet: FactSheet, gpu_facts: Sequence[Fact]) -> None:
+    for fact in gpu_facts:
+        address = pci_address(fact.value) if fact.name == "gpu.pci" and isinstance(fact.value, str) else None
+        if address is None:
+            continue
+        link = f"sys/bus/pci/devices/{address}"
+        try:
+            path = normpath(f"sys/bus/pci/devices/{sheet.root.readlink(link)}")
+        except OSError:
+            path = link
+        kind, ports = translation(sheet, path), redirecting_ports(sheet, path)
+        if kind is None:
+            sheet.miss("gpu.iommu", "the kernel does not tell the type of its IOMMU group", fact.entity)
+        else:
+            sheet.tell("gpu.iommu", kind, fact.entity)
+        if ports is None:
+            reason = "reading the configuration of the ports above it takes more rights"
+            sheet.miss("gpu.redirecting_ports", reason, fact.entity)
+        else:
+            sheet.tell("gpu.redirecting_ports", float(ports), fact.entity)
 
 
 def read_facts(root: HostRoot, *, gpu_facts: Sequence[Fact] = (), follow: Collection[str] = ()) -> FactTable:

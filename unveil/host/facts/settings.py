@@ -41,7 +41,11 @@ SYSCTLS: dict[str, str] = {
     "network.rmem_max": "net.core.rmem_max",
     "network.wmem_max": "net.core.wmem_max",
     "network.rps_flow_entries": "net.core.rps_sock_flow_entries",
+    "network.conntrack_max": "net.netfilter.nf_conntrack_max",
 }
+
+# fact → sysctl of three numbers (least, default, most), the last of which it is
+_SPANS: dict[str, str] = {"network.tcp_receive_max": "net.ipv4.tcp_rmem"}
 
 # fact → file of one number
 _NUMBERS: dict[str, str] = {
@@ -68,6 +72,8 @@ def read_settings(sheet: FactSheet) -> None:
     """Read every host-wide setting, with its address and its raw content."""
     for fact, name in SYSCTLS.items():
         sheet.read(fact, sysctl_path(name), number, setting=f"sysctl:{name}")
+    for fact, name in _SPANS.items():
+        sheet.read(fact, sysctl_path(name), lambda text: number(text.split()[-1]), setting=f"sysctl:{name}")
     for fact, path in _NUMBERS.items():
         sheet.read(fact, path, number, setting=f"file:/{path}")
     for fact, path in _CHOICES.items():

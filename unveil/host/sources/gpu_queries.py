@@ -172,6 +172,39 @@ def _read_pids(nvml: Any, gpu: Any) -> dict[str, FactValue]:
     return {"gpu.pids": tuple(str(pid) for pid in sorted({int(process.pid) for process in processes}))}
 
 
+def _megahertz(clock: int) -> float:
+    if not 0 < clock < 1e5:
+        raise ValueError(f"{clock} MHz")
+    return float(clock)
+
+
+def _read_default_clocks(nvml: Any, gpu: Any) -> dict[str, FactValue]:
+    memory, sm = (
+        _megahertz(nvml.nvmlDeviceGetDefaultApplicationsClock(gpu, domain))
+        for domain in (nvml.NVML_CLOCK_MEM, nvml.NVML_CLOCK_GRAPHICS)
+    )
+    return {"gpu.applications_clock_default": sm, "gpu.applications_clocks_default": f"{memory:.0f},{sm:.0f}"}
+
+
+def _read_repairs(nvml: Any, gpu: Any) -> dict[str, FactValue]:
+    """Read what became of bad memory: rows that are remapped (since Ampere), pages that are retired (before)."""
+    try:
+        _, _, pending, failed = nvml.nvmlDeviceGetRemappedRows(gpu)
+    except nvml.NVMLError as error:
+        if error.value not in NOT_SUPPORTED:
+            raise
+        return {"gpu.repair_pending": bool(nvml.nvmlDeviceGetRetiredPagesPendingStatus(gpu))}
+    return {"gpu.repair_pending": bool(pending), "gpu.repair_failed": bool(failed)}
+
+
+_COMPUTE_MODES = ("default", "exclusive_thread", "prohibited", "exclusive_process")
+
+
+def _read_compute_mode(nvml: Any, gpu: Any) -> dict[str, FactValue]:
+    mode = nvml.nvmlDeviceGetComputeMode(gpu)
+    return {"gpu.compute_mode": dict(enumerate(_COMPUTE_MODES)).get(mode, f"mode {mode:d}")}
+
+
 # Facts that a call serves, and the call.
 FACT_QUERIES: tuple[tuple[tuple[str, ...], Callable[[Any, Any], dict[str, FactValue]]], ...] = (
     (("gpu.name",), lambda n, g: {"gpu.name": str(n.nvmlDeviceGetName(g))}),
@@ -180,4 +213,17 @@ FACT_QUERIES: tuple[tuple[tuple[str, ...], Callable[[Any, Any], dict[str, FactVa
     (("gpu.power_default",), lambda n, g: {"gpu.power_default": _watts(n.nvmlDeviceGetPowerManagementDefaultLimit(g))}),
     (("gpu.power_min", "gpu.power_max"), _read_span),
     (("gpu.pids",), _read_pids),
+    (("gpu.persistence",), lambda n, g: {"gpu.persistence": bool(n.nvmlDeviceGetPersistenceMode(g))}),
+    (("gpu.compute_mode",), _read_compute_mode),
+    (("gpu.mig",), lambda n, g: {"gpu.mig": bool(n.nvmlDeviceGetMigMode(g)[0])}),
+    (
+        ("gpu.sm_clock_max",),
+        lambda n, g: {"gpu.sm_clock_max": _megahertz(n.nvmlDeviceGetMaxClockInfo(g, n.NVML_CLOCK_SM))},
+    ),
+    (
+        ("gpu.applications_clock",),
+        lambda n, g: {"gpu.applications_clock": _megahertz(n.nvmlDeviceGetApplicationsClock(g, n.NVML_CLOCK_GRAPHICS))},
+    ),
+    (("gpu.applications_clock_default", "gpu.applications_clocks_default"), _read_default_clocks),
+    (("gpu.repair_pending", "gpu.repair_failed"), _read_repairs),
 )

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from unveil.host.facts.ethtool import fastest_mbit, tell_driver
+from unveil.host.facts.sheet import FactSheet
+from unveil.host.root import HostRoot
+from unveil.records.entity import Entity, EntityKind
+from unveil.records.fact_catalogue import FACTS
+
+if TYPE_CHECKING:
+    from conftest import Tree
+
+ASKED = (
+    "network.nic_gro",
+    "network.nic_tso",
+    "network.nic_rx_ring",
+    "network.nic_rx_ring_max",
+    "network.nic_speed_max",
+)
+LO = Entity(EntityKind.NIC, "lo")
+
+
+def test_the_loopback_of_this_kernel_answers_what_it_has(live: FactSheet) -> None:
+    tell_driver(live, "lo")
+    told = {fact.name: fact for fact in live.facts()}
+    assert set(told) == set(ASKED) <= set(FACTS)
+    assert told["network.nic_gro"].value is True
+    assert told["network.nic_gro"].setting == "ethtool:lo/feature/rx-gro"
+    assert live.settings["ethtool:lo/feature/rx-gro"] == "on\n"
+    assert told["network.nic_rx_ring"].value is None
+    assert "does not support" in (told["network.nic_rx_ring"].reason or "")
+
+
+def test_an_interface_that_is_gone_or_hostile_is_absent_with_a_reason(live: FactSheet) -> None:
+    for name in ("gone0", "x" * 400, "a\nb", "\udcff"):
+        tell_driver(live, name)
+    assert all(fact.value is None and fact.reason for fact in live.facts())
+
+
+def test_a_tree_of_another_host_is_not_asked(tree: Tree) -> None:
+    sheet = tree.sheet()
+    tell_driver(sheet, "lo")
+    assert {fact.reason for fact in sheet.facts()} == {"only the host itself can ask its drivers"}
+    assert sheet.value("network.nic_gro", LO) is None
+
+
+@pytest.mark.parametrize(
+    ("modes", "speed"),
+    [(0, None), (1 << 6, None), (1 << 5 | 1 << 3, 1000), (1 << 12 | 1 << 49, 10_000), (1 << 87, 400_000)],
+)
+def test_the_fastest_link_mode_counts_and_what_is_no_speed_does_not(modes: int, speed: int | None) -> None:
+    assert fastest_mbit(modes) == speed
+
+
+@pytest.fixture
+def live() -> FactSheet:
+    return FactSheet(HostRoot("/"))

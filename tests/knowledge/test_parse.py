@@ -52,15 +52,14 @@ def test_a_fingerprint_has_a_field_for_every_key() -> None:
 
 def test_a_clause_has_a_field_for_every_key() -> None:
     clauses = schemas()["Fingerprint"]["properties"]["signature"]["properties"]["clauses"]
-    operators = {"lt", "lte", "gt", "gte", "eq", "neq", "in", "not_in", "deviates", "by_sigma"}
+    operators = {"lt", "lte", "gt", "gte", "eq", "neq", "in", "not_in", "deviates", "by_sigma", "by_ratio"}
     for schema, record, bound in zip(
         clauses["additionalProperties"]["oneOf"], (FeatureClause, FactClause, ShareClause),
-        ({"operator", "threshold"}, {"operator", "operand"}, {"operator", "threshold"}), strict=True,
+        ({"operator", "threshold", "unit", "per_entity"}, {"operator", "operand"}, {"operator", "threshold"}), strict=True,
     ):  # fmt: skip
         names = fields(record) - bound - {"name"}
-        assert set(schema["properties"]) - operators == {"share" if name == "subsystem" else name for name in names} | (
-            {"share"} if record is ShareClause else set()
-        )
+        names = fields(record) - bound - {"name"} | ({"share"} if record is ShareClause else set())
+        assert set(schema["properties"]) - operators == {"slope_over" if name == "slope_s" else name for name in names}
 
 
 def test_a_remediation_has_a_field_for_every_key() -> None:

@@ -34,7 +34,7 @@ numeric = st.sampled_from(["lt", "lte", "gt", "gte", "eq", "neq"])
 @st.composite
 def clauses(draw: st.DrawFn, build: SimpleNamespace, name: str) -> Any:
     more = {"optional": draw(st.booleans())}
-    what = draw(st.sampled_from(["feature", "deviation", "fact", "choice", "share"]))
+    what = draw(st.sampled_from(["feature", "deviation", "peers", "ratio", "slope", "fact", "choice", "share"]))
     if what == "share":
         return build.share(name, draw(numeric), draw(level), **more)
     more["entity"] = draw(entity_kind)
@@ -46,7 +46,13 @@ def clauses(draw: st.DrawFn, build: SimpleNamespace, name: str) -> Any:
         operator = draw(st.sampled_from(["in", "not_in"]))
         return build.fact(name, operator, ("a", "1"), fact=draw(st.sampled_from(["memory.x", "memory.y"])), **more)
     feature = draw(st.sampled_from(["memory.f", "memory.g", "memory.h"]))
-    operator = draw(numeric if what == "feature" else st.sampled_from(["up", "down"]))
+    operator = draw(st.sampled_from(["up", "down"]) if what in ("deviation", "peers") else numeric)
+    if what in ("deviation", "peers"):
+        more |= {"unit": draw(st.sampled_from(["sigma", "ratio"])), "against": "peers" if what == "peers" else "past"}
+    if what == "ratio" or (what == "peers" and draw(st.booleans())):
+        more |= {"per": "memory.g", "per_entity": draw(st.sampled_from([None, EntityKind.HOST]))}
+    if what == "slope":
+        more["slope_s"] = 3.0
     return build.feature(name, operator, draw(level), feature=feature, **more)
 
 
@@ -62,7 +68,7 @@ conditions = st.recursive(
 
 
 @st.composite
-def hosts(draw: st.DrawFn, build: SimpleNamespace) -> dict[str, Any]:
+def hosts(draw: st.DrawFn, build: SimpleNamespace, wall_s: float) -> dict[str, Any]:
     """Return what a window brings: some features, facts, expectations and shares of a host with three GPUs."""
     features = {
         (name, place): draw(level) for name in ("memory.f", "memory.g") for place in PLACES if draw(st.booleans())
@@ -78,7 +84,7 @@ def hosts(draw: st.DrawFn, build: SimpleNamespace) -> dict[str, Any]:
     facts |= {("gpu.node", gpu): 1.0 for gpu in GPUS if draw(st.booleans())}
     expected = {key: (draw(level), draw(level)) for key in features if draw(st.booleans())}
     return {
-        "vector": build.vector(features),
+        "vector": build.vector(features, wall_s=wall_s),
         "facts": build.facts(facts),
         "expected": draw(st.sampled_from([None, build.reference(expected)])),
         "attribution": draw(st.sampled_from([None, build.attribution(), build.attribution(memory=0.5)])),
@@ -98,8 +104,8 @@ def test_the_arrays_answer_as_clause_after_clause_does(data: st.DataObject, buil
         for number in range(data.draw(st.integers(1, 4)))
     ]
     matcher = Matcher(fingerprints)
-    for _ in range(2):  # the second window reuses the arrays of the first, or a plan of its own
-        brought = data.draw(hosts(build))
+    for second in range(4):  # a window reuses the arrays of the one before, or has a plan of its own
+        brought = data.draw(hosts(build, float(second)))
         matches = {(match.fingerprint, match.entity): match for match in matcher.evaluate(**brought)}
         unknown = matcher.unknown
         for fingerprint in fingerprints:
@@ -107,7 +113,7 @@ def test_the_arrays_answer_as_clause_after_clause_does(data: st.DataObject, buil
                 if entity.kind is not fingerprint.group_by or matcher.answer(fingerprint.name, entity) is None:
                     continue
                 around = companions(entity, brought["facts"])
-                answer, results = judge_fingerprint(fingerprint, around, Evidence(**brought))
+                answer, results = judge_fingerprint(fingerprint, around, Evidence(**brought, risen=matcher.risen))
                 pair = (fingerprint.name, entity)
                 assert matcher.answer(*pair) is answer
                 assert (pair in matches) is (answer is Answer.MATCH)

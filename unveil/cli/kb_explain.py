@@ -116,15 +116,17 @@ def _draw_signature(fingerprint: Fingerprint) -> None:
 
 def asked(clause: Clause) -> str:
     """Return what a clause asks for, in one line: ``memory.cgroup_anon.last gte 209,715,200``."""
-    from unveil.matching.clauses import text_of
+    from unveil.matching.clauses import subject_of, text_of, threshold_of
     from unveil.records.fingerprint import FactClause, FeatureClause
 
     if isinstance(clause, FactClause):
         return f"fact {clause.fact} {clause.operator} {text_of(clause.operand)}"
     if isinstance(clause, FeatureClause):
+        subject = subject_of(clause).removeprefix("feature ")
         if clause.operator in ("up", "down"):
-            return f"{clause.feature} {clause.operator} by {clause.threshold:g} sigma"
-        return f"{clause.feature} {clause.operator} {draw.quantity(clause.threshold)}"
+            peers = " from its peers" if clause.against == "peers" else ""
+            return f"{subject} {clause.operator} by {threshold_of(clause)}{peers}"
+        return f"{subject} {clause.operator} {draw.quantity(clause.threshold)}"
     return f"share of {clause.subsystem} {clause.operator} {clause.threshold:g}"
 
 

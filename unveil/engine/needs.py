@@ -20,7 +20,8 @@ def needs(fingerprint: Fingerprint) -> frozenset[str]:
         if isinstance(clause, FactClause):
             names.add(clause.fact)
         elif isinstance(clause, FeatureClause):
-            formula = FEATURES[clause.feature].formula
-            names |= {channels.metric for channels in formula.channels}
-            names |= formula.facts
+            for feature in filter(None, (clause.feature, clause.per)):
+                formula = FEATURES[feature].formula
+                names |= {channels.metric for channels in formula.channels}
+                names |= formula.facts
     return frozenset(names)

@@ -135,7 +135,7 @@ class Pipeline:
     ) -> tuple[Episode, ...]:
         """Go over to another generation between two windows; return the episodes that end with it."""
         fingerprints = tuple(fingerprints)
-        self.matcher = Matcher(fingerprints)
+        self.matcher = Matcher(fingerprints, before=self.matcher)
         self._generation = generation
         self._filters = filters
         compared = _compared(fingerprints)
@@ -217,5 +217,5 @@ def _compared(fingerprints: Iterable[Fingerprint]) -> frozenset[str]:
         clause.feature
         for fingerprint in fingerprints
         for clause in fingerprint.clauses
-        if isinstance(clause, FeatureClause) and clause.operator in ("up", "down")
+        if isinstance(clause, FeatureClause) and clause.operator in ("up", "down") and clause.against == "past"
     )

@@ -118,6 +118,11 @@ _SIGNATURE = (
         "K219", _ERROR, "wrong entity",
         "A feature of NICs has no value for a cgroup. Group by the entity that has it, or use a host-level one.",
     ),
+    _check(
+        "K220", _ERROR, "comparison that cannot be made",
+        "A slope and a ratio are compared with numbers, a ratio also with that of the peers. A host has no peers. What "
+        "is divided by is of the same entity or of the host.",
+    ),
 )  # fmt: skip
 
 _METADATA = (

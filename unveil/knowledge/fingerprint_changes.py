@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unveil.knowledge.change import Effect, bound, listed, opposite
-from unveil.matching.clauses import text_of
+from unveil.matching.clauses import subject_of, text_of, threshold_of
 from unveil.matching.condition import NO, UNKNOWN, YES, AtLeast, Not, parse_condition
 from unveil.records.fingerprint import FactClause, FeatureClause
 
@@ -85,13 +85,19 @@ def asked(clause: Clause) -> str:
 def _subject(clause: Clause) -> str:
     if isinstance(clause, FactClause):
         return f"fact {clause.fact}"
-    return clause.feature if isinstance(clause, FeatureClause) else f"share {clause.subsystem}"
+    return (
+        subject_of(clause).removeprefix("feature ")
+        if isinstance(clause, FeatureClause)
+        else (f"share {clause.subsystem}")
+    )
 
 
 def _threshold(clause: Clause) -> str:
     if isinstance(clause, FactClause):
         return text_of(clause.operand)
-    return f"{clause.threshold:.10g}{' sigma' if clause.operator in ('up', 'down') else ''}"
+    if not isinstance(clause, FeatureClause):
+        return f"{clause.threshold:.10g}"
+    return threshold_of(clause) + (" from peers" if clause.against == "peers" else "")
 
 
 def _strictness(old: Clause, new: Clause) -> Effect:
@@ -129,7 +135,8 @@ def _reach(clause: Clause) -> tuple[str, float, bool] | None:
         case "gt" | "gte":
             return "above", -float(threshold), clause.operator == "gte"
         case "up" | "down":
-            return clause.operator, -float(threshold), True
+            measure = (clause.operator, clause.against, clause.unit) if isinstance(clause, FeatureClause) else ()
+            return " ".join(measure), -float(threshold), True
     return None
 
 

@@ -116,15 +116,23 @@ def parse_clause(name: str, data: Mapping[str, Any], group_by: EntityKind) -> Cl
             name=name, fact=data["fact"], entity=entity, operator=operator, operand=fact_value(data[operator]),
             optional=optional, note=note,
         )  # fmt: skip
-    if "deviates" in data:
-        operator, threshold = data["deviates"], data["by_sigma"]
-    else:
-        operator = next(key for key in _OPERATORS if key in data)
-        threshold = data[operator]
+    unit = "ratio" if "by_ratio" in data else "sigma"
+    operator = data["deviates"] if "deviates" in data else next(key for key in _OPERATORS if key in data)
+    threshold = data[f"by_{unit}"] if "deviates" in data else data[operator]
+    per = data.get("per", "")
     return FeatureClause(
         name=name, feature=data["feature"], entity=entity, operator=operator, threshold=float(threshold),
-        optional=optional, note=note,
+        optional=optional, note=note, per=per, per_entity=_divisor(per, entity or group_by),
+        slope_s=duration_s(data["slope_over"]) if "slope_over" in data else 0.0,
+        against=data.get("against", "past"), unit=unit,
     )  # fmt: skip
+
+
+def _divisor(per: str, kind: EntityKind) -> EntityKind | None:
+    """Return whose feature a ratio divides by: None for the clause's own entity where that has it, else the host's."""
+    if not per or kind is EntityKind.HOST or catalogues().kind_of("feature", per) is kind:
+        return None
+    return EntityKind.HOST
 
 
 def clause_entity(data: Mapping[str, Any], group_by: EntityKind) -> EntityKind | None:

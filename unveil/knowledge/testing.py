@@ -196,6 +196,9 @@ class _World:
             place = self._place(clause)
             if isinstance(clause, FeatureClause):
                 self.series.setdefault(FeatureId(clause.feature, place), (float("nan"),))
+                if clause.per:
+                    below = HOST if clause.per_entity is EntityKind.HOST else place
+                    self.series.setdefault(FeatureId(clause.per, below), (float("nan"),))
             elif isinstance(clause, FactClause):
                 absent = Fact(name=clause.fact, entity=place, value=None, reason="the case does not give it")
                 facts.setdefault((clause.fact, place), absent)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from unveil.matching.condition import NO, UNKNOWN, YES, parse_condition
-from unveil.records.entity import HOST, Entity
+from unveil.matching.peers import expected_of, likeness
+from unveil.records.entity import HOST, Entity, EntityKind
 from unveil.records.fingerprint import FactClause, FeatureClause
 from unveil.records.match import Answer, ClauseResult
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from unveil.records.attribution import Attribution
-    from unveil.records.entity import EntityKind
     from unveil.records.fact import FactTable, FactValue
     from unveil.records.feature import FeatureVector
     from unveil.records.fingerprint import Clause, Fingerprint, ShareClause
@@ -40,6 +40,14 @@ class Expected(Protocol):
         ...
 
 
+class Risen(Protocol):
+    """How fast features rose until this window."""
+
+    def slope(self, name: str, entity: Entity, over_s: float) -> float | None:
+        """Return a feature's slope per second over a time, None while it is unknown."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """All that one window brings.
@@ -47,12 +55,14 @@ class Evidence:
     Attributes:
         expected: None while there is no reference at all.
         attribution: None or empty while there is nothing to attribute.
+        risen: None where no window came before.
     """
 
     vector: FeatureVector
     facts: FactTable
     expected: Expected | None = None
     attribution: Attribution | None = None
+    risen: Risen | None = None
 
 
 def compare(value: float, operator: str, threshold: float) -> bool:
@@ -91,9 +101,16 @@ def fact_holds(value: FactValue, operator: str, operand: FactValue) -> bool | No
     return same is (operator == "eq")
 
 
-def deviation(value: float, centre: float, sigma: float) -> float:
-    """Return the signed distance from the reference in standard deviations; NaN where the reference has no spread."""
-    return (value - centre) / sigma if sigma > 0 else math.nan
+def deviation(value: float, centre: float, sigma: float, unit: str = "sigma") -> float:
+    """Return the signed distance from what is expected: in standard deviations, or as a part of it (``ratio``).
+
+    NaN where the reference has no spread. Anything is infinitely far, as a part, from an expected zero but zero.
+    """
+    if unit == "sigma":
+        return (value - centre) / sigma if sigma > 0 else math.nan
+    if centre == 0:
+        return math.copysign(math.inf, value) if value else 0.0
+    return (value - centre) / abs(centre)
 
 
 def text_of(value: FactValue) -> str:
@@ -138,25 +155,71 @@ def judge_fingerprint(
 
 
 def _judge_feature(clause: FeatureClause, entity: Entity | None, kind: EntityKind, evidence: Evidence) -> ClauseResult:
-    subject = f"feature {clause.feature}"
-    relative = clause.operator in ("up", "down")
-    threshold = f"{clause.threshold:g} sigma" if relative else f"{clause.threshold:.10g}"
+    subject, threshold = subject_of(clause), threshold_of(clause)
     if entity is None:
         return _absent(clause, subject, threshold, f"no {kind} is known to belong to it")
+    value, why = _measured(clause, entity, evidence)
+    if value is None:
+        return _absent(clause, subject, threshold, why)
+    if clause.operator not in ("up", "down"):
+        return _told(clause, subject, threshold, value, compare(value, clause.operator, clause.threshold))
+    found, named, why = _expected(clause, entity, evidence)
+    if found is None:
+        return _absent(clause, subject, threshold, why, value)
+    distance = deviation(value, *found, clause.unit)
+    if math.isnan(distance):
+        why = "too few peers or none that differ" if clause.against == "peers" else "its reference has no spread"
+        return _absent(clause, subject, threshold, why, value)
+    holds = distance >= clause.threshold if clause.operator == "up" else -distance >= clause.threshold
+    centre = f"{found[0]:.6g}" if clause.unit == "ratio" else f"{found[0]:.6g} ± {found[1]:.3g}"
+    return _told(clause, subject, f"{threshold} from {named}{centre}", value, holds)
+
+
+def subject_of(clause: FeatureClause) -> str:
+    """Return what a clause compares: a feature, a ratio of two, a slope."""
+    if clause.per:
+        return f"ratio {clause.feature} per {clause.per}"
+    return f"slope {clause.feature} over {clause.slope_s:g}s" if clause.slope_s else f"feature {clause.feature}"
+
+
+def threshold_of(clause: FeatureClause) -> str:
+    """Return what a clause compares with: a number, or a distance."""
+    if clause.operator not in ("up", "down"):
+        return f"{clause.threshold:.10g}"
+    return f"{100 * clause.threshold:.6g} %" if clause.unit == "ratio" else f"{clause.threshold:g} sigma"
+
+
+def _measured(clause: FeatureClause, entity: Entity, evidence: Evidence) -> tuple[float | None, str]:
+    """Return what is compared of an entity, or None and why it is absent."""
     value = evidence.vector.get(clause.feature, entity)
     if value is None:
-        return _absent(clause, subject, threshold, _not_measured(clause.feature, entity))
-    if not relative:
-        return _told(clause, subject, threshold, value, compare(value, clause.operator, clause.threshold))
-    found = None if evidence.expected is None else evidence.expected.lookup(clause.feature, entity)
-    if found is None:
-        return _absent(clause, subject, threshold, "there is no reference for it yet", value)
-    centre, sigma = found
-    distance = deviation(value, centre, sigma)
-    if math.isnan(distance):
-        return _absent(clause, subject, threshold, "its reference has no spread", value)
-    holds = distance >= clause.threshold if clause.operator == "up" else -distance >= clause.threshold
-    return _told(clause, subject, f"{threshold} from {centre:.6g} ± {sigma:.3g}", value, holds)
+        return None, _not_measured(clause.feature, entity)
+    if clause.slope_s:
+        risen = None if evidence.risen is None else evidence.risen.slope(clause.feature, entity, clause.slope_s)
+        return risen, f"it has not been watched for {clause.slope_s:g} s yet"
+    if not clause.per:
+        return value, ""
+    other = HOST if clause.per_entity is EntityKind.HOST else entity
+    below = evidence.vector.get(clause.per, other)
+    if below is None:
+        return None, _not_measured(clause.per, other)
+    return (None, f"{clause.per} is zero") if below == 0 else (value / below, "")
+
+
+def _expected(clause: FeatureClause, entity: Entity, evidence: Evidence) -> tuple[tuple[float, float] | None, str, str]:
+    """Return centre and spread of what is expected, what it is of, and why there is none."""
+    if clause.against != "peers":
+        found = None if evidence.expected is None else evidence.expected.lookup(clause.feature, entity)
+        return found, "", "there is no reference for it yet"
+    alike = likeness(entity, evidence.facts)
+    peers = [
+        value
+        for feature in evidence.vector.layout.ids
+        if feature.name == clause.feature and feature.entity.kind is entity.kind and feature.entity != entity
+        if likeness(feature.entity, evidence.facts) == alike
+        and (value := _measured(clause, feature.entity, evidence)[0]) is not None
+    ]
+    return expected_of(peers), f"the median of {len(peers)} peers, ", f"no other {entity.kind} like it has a value"
 
 
 def _judge_fact(clause: FactClause, entity: Entity | None, kind: EntityKind, facts: FactTable) -> ClauseResult:

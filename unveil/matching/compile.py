@@ -3,7 +3,8 @@
 Three ideas make it one pass.
 
 * Everything a clause can ask becomes a *row* of numbers, one column per entity, NaN where it is absent: a feature in
-  its own unit, its deviation in sigmas, a subsystem's share, a fact already compared (1 yes, -1 no).
+  its own unit, a ratio, a slope, the distance from what is expected, a subsystem's share, a fact already compared
+  (1 yes, -1 no).
 * Every clause becomes a *leaf* ``row >= threshold``. The negated rows stand below the rows, so ``<=`` is ``>=`` of the
   negated one; a strict bound is the next representable number; ``not`` is pushed down to the leaves (De Morgan for
   ``K of N``: its opposite is ``N-K+1 of N`` of the opposites); ``eq`` is two leaves.
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from unveil.matching.condition import Node
     from unveil.records.entity import EntityKind
     from unveil.records.fact import FactValue
-    from unveil.records.fingerprint import Clause, Fingerprint
+    from unveil.records.fingerprint import Clause, FeatureClause, Fingerprint
     from unveil.records.subsystem import Subsystem
 
 
@@ -43,11 +44,42 @@ class FeatureRow:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviationRow:
-    """A feature in sigmas from what the reference expects."""
+class RatioRow:
+    """A feature divided by another one, of the same entity or of the host."""
 
     feature: str
     kind: EntityKind
+    per: str
+    per_kind: EntityKind
+
+
+@dataclass(frozen=True, slots=True)
+class SlopeRow:
+    """How fast a feature rises, per second."""
+
+    feature: str
+    kind: EntityKind
+    over_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class DeviationRow:
+    """A feature's distance from what the reference expects: in sigmas, or as a part of it."""
+
+    feature: str
+    kind: EntityKind
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class PeerRow:
+    """The distance of a feature, or of a ratio, from that of the entity's peers."""
+
+    feature: str
+    kind: EntityKind
+    per: str
+    per_kind: EntityKind
+    unit: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +104,7 @@ class FactRow:
     boolean: bool
 
 
-Row = FeatureRow | DeviationRow | ShareRow | FactRow
+Row = FeatureRow | RatioRow | SlopeRow | DeviationRow | PeerRow | ShareRow | FactRow
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -96,7 +128,7 @@ class Program:
     """All fingerprints of one kind of entity.
 
     Attributes:
-        features, deviations, shares, facts: the rows, in this order.
+        features, ratios, slopes, deviations, peers, shares, facts: the rows, in this order.
         leaf_row: shape (leaves,): position in the rows followed by the negated rows.
         leaf_threshold: shape (leaves, 1), finite or infinite, never NaN.
         leaf_absent: shape (leaves, 1): answer plus one where the row is NaN.
@@ -107,7 +139,10 @@ class Program:
     kind: EntityKind
     fingerprints: tuple[Fingerprint, ...]
     features: tuple[FeatureRow, ...]
+    ratios: tuple[RatioRow, ...]
+    slopes: tuple[SlopeRow, ...]
     deviations: tuple[DeviationRow, ...]
+    peers: tuple[PeerRow, ...]
     shares: tuple[ShareRow, ...]
     facts: tuple[FactRow, ...]
     leaf_row: NDArray[np.intp]
@@ -120,7 +155,13 @@ class Program:
     @property
     def rows(self) -> int:
         """Return the number of rows, the negated ones not counted."""
-        return len(self.features) + len(self.deviations) + len(self.shares) + len(self.facts)
+        return self.start_of_facts + len(self.facts)
+
+    @property
+    def start_of_facts(self) -> int:
+        """Return the position of the first row that is a fact."""
+        measured = len(self.features) + len(self.ratios) + len(self.slopes)
+        return measured + len(self.deviations) + len(self.peers) + len(self.shares)
 
     def run(self, rows: NDArray[np.float64]) -> NDArray[np.int8]:
         """Return the answers, shape (fingerprints, entities): -1 no match, 0 unknown, 1 match.
@@ -192,11 +233,10 @@ class _Builder:
             raise BadInputError(f"clause {clause.name!r} compares with no number")
         if isinstance(clause, ShareClause):
             row = ShareRow(clause.subsystem)
-        elif operator in ("up", "down"):
-            row = DeviationRow(clause.feature, clause.entity or self.kind)
-            operator, threshold = ("gte", threshold) if operator == "up" else ("lte", -threshold)
         else:
-            row = FeatureRow(clause.feature, clause.entity or self.kind)
+            row = _feature_row(clause, self.kind)
+            if operator in ("up", "down"):
+                operator, threshold = ("gte", threshold) if operator == "up" else ("lte", -threshold)
         operator = operator if positive else _OPPOSITE.get(operator, operator)
         absent = _absent(clause, positive)
         if operator == "eq":
@@ -241,7 +281,10 @@ class _Builder:
             kind=self.kind,
             fingerprints=fingerprints,
             features=tuple(row for row in row_at if isinstance(row, FeatureRow)),
+            ratios=tuple(row for row in row_at if isinstance(row, RatioRow)),
+            slopes=tuple(row for row in row_at if isinstance(row, SlopeRow)),
             deviations=tuple(row for row in row_at if isinstance(row, DeviationRow)),
+            peers=tuple(row for row in row_at if isinstance(row, PeerRow)),
             shares=tuple(row for row in row_at if isinstance(row, ShareRow)),
             facts=tuple(row for row in row_at if isinstance(row, FactRow)),
             leaf_row=place[keys[:, 0].astype(np.intp)] + len(row_at) * keys[:, 1].astype(np.intp),
@@ -271,9 +314,21 @@ class _Builder:
         return tuple(built)
 
 
-_ROW_ORDER = (FeatureRow, DeviationRow, ShareRow, FactRow)
+_ROW_ORDER = (FeatureRow, RatioRow, SlopeRow, DeviationRow, PeerRow, ShareRow, FactRow)
 
 _OPPOSITE = {"lt": "gte", "lte": "gt", "gt": "lte", "gte": "lt", "eq": "neq", "neq": "eq"}
+
+
+def _feature_row(clause: FeatureClause, group_by: EntityKind) -> Row:
+    kind = clause.entity or group_by
+    per_kind = clause.per_entity or kind
+    if clause.operator in ("up", "down"):
+        if clause.against == "peers":
+            return PeerRow(clause.feature, kind, clause.per, per_kind, clause.unit)
+        return DeviationRow(clause.feature, kind, clause.unit)
+    if clause.slope_s:
+        return SlopeRow(clause.feature, kind, clause.slope_s)
+    return RatioRow(clause.feature, kind, clause.per, per_kind) if clause.per else FeatureRow(clause.feature, kind)
 
 
 def _absent(clause: Clause, positive: bool) -> int:

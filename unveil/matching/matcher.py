@@ -13,7 +13,8 @@ from unveil.matching.clauses import ANSWERS, Evidence, judge_fingerprint
 from unveil.matching.companions import bindings
 from unveil.matching.compile import compile_program
 from unveil.matching.condition import UNKNOWN, YES
-from unveil.matching.plan import Plan, SeenReference, entities_by_kind
+from unveil.matching.plan import Places, Plan, SeenReference, entities_by_kind
+from unveil.matching.slopes import Slopes
 from unveil.records.match import Match
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from unveil.matching.clauses import Expected
     from unveil.matching.compile import Program
+    from unveil.matching.slopes import SeenSlopes
     from unveil.records.attribution import Attribution
     from unveil.records.entity import Entity, EntityKind
     from unveil.records.fact import FactTable
@@ -77,10 +79,16 @@ class Matcher:
     The newest window is kept, so that any fingerprint can be explained on any entity after the fact.
     """
 
-    __slots__ = ("_evidence", "_find", "_plans", "_programs", "_shape", "_verdicts", "_wall_s", "fingerprints")
+    __slots__ = (
+        "_evidence", "_find", "_places", "_plans", "_programs", "_shape", "_slope_rows", "_slopes", "_verdicts",
+        "_wall_s", "fingerprints",
+    )  # fmt: skip
 
-    def __init__(self, fingerprints: Iterable[Fingerprint]) -> None:
+    def __init__(self, fingerprints: Iterable[Fingerprint], *, before: Matcher | None = None) -> None:
         """Compile.
+
+        Args:
+            before: of the generation before, whose slopes go on.
 
         Raises:
             ConditionError: a condition does not parse or does not fit its clauses.
@@ -96,6 +104,11 @@ class Matcher:
             self._find[fingerprint.name] = (fingerprint.group_by, len(members))
             members.append(fingerprint)
         self._programs = {kind: compile_program(kind, members) for kind, members in kinds.items()}
+        self._slope_rows = tuple(dict.fromkeys(row for program in self._programs.values() for row in program.slopes))
+        self._slopes = Slopes()
+        if before is not None:
+            self._slopes.keep(before._slopes, {(row.feature, row.kind, row.over_s) for row in self._slope_rows})
+        self._places: Places | None = None
         self._plans: dict[EntityKind, Plan] = {}
         self._shape: tuple[FeatureLayout, FactTable] | None = None
         self._verdicts: dict[EntityKind, _Verdicts] = {}
@@ -122,18 +135,23 @@ class Matcher:
         """
         seen = SeenReference()
         evidence = Evidence(vector=vector, facts=facts, expected=expected, attribution=attribution)
-        self._plan(vector.layout, facts)
+        values = self._plan(vector.layout, facts).values(vector, self._slopes)
         self._verdicts = {
-            kind: _Verdicts(self._programs[kind], plan, self._programs[kind].run(plan.fill(evidence, seen)))
+            kind: _Verdicts(self._programs[kind], plan, self._programs[kind].run(plan.fill(values, evidence, seen)))
             for kind, plan in self._plans.items()
         }
-        self._evidence = replace(evidence, expected=seen)
+        self._evidence = replace(evidence, expected=seen, risen=self.risen)
         self._wall_s = vector.wall_s if wall_s is None else wall_s
         return tuple(
             self._match(fingerprint, entity, verdicts.plan, self._evidence)
             for verdicts in self._verdicts.values()
             for fingerprint, entity in verdicts.having(YES)
         )
+
+    @property
+    def risen(self) -> SeenSlopes:
+        """Return the slopes as of the newest window."""
+        return self._slopes.seen()
 
     @property
     def unknown(self) -> Unknowns:
@@ -169,15 +187,18 @@ class Matcher:
         plan = None if kind is None else self._plans.get(kind)
         return () if plan is None else tuple(plan.entities)
 
-    def _plan(self, layout: FeatureLayout, facts: FactTable) -> None:
+    def _plan(self, layout: FeatureLayout, facts: FactTable) -> Places:
         """Find where everything stands, unless the host has the shape it had in the last window."""
-        if self._shape is not None and self._shape[0] is layout and self._shape[1] is facts:
-            return
+        shape = self._shape
+        if self._places is not None and shape is not None and shape[0] is layout and shape[1] is facts:
+            return self._places
+        places = self._places = Places(layout, self._slope_rows)
         there = entities_by_kind(layout, facts)
         self._plans = {
-            kind: Plan(program, there[kind], layout, facts) for kind, program in self._programs.items() if kind in there
+            kind: Plan(program, there[kind], places, facts) for kind, program in self._programs.items() if kind in there
         }
         self._shape = (layout, facts)
+        return places
 
     def _match(self, fingerprint: Fingerprint, entity: Entity, plan: Plan, evidence: Evidence) -> Match:
         around = plan.around[plan.column[entity]]

@@ -15,12 +15,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureClause:
-    """A test on a feature: absolute (``gte: 0.5``) or against this host's own reference (``deviates: down``).
+    """A test on a feature: absolute (``gte: 0.5``), or on how far it is from what is expected (``deviates: down``).
+
+    What is compared is the feature, the feature divided by another one (*per*), or its slope (*slope_s*).
 
     Attributes:
         entity: None for the entity of the fingerprint's ``group_by``; ``host`` forces the host-level feature.
-        operator: ``lt lte gt gte eq neq`` with *threshold*, or ``up down`` with *threshold* in sigmas.
+        operator: ``lt lte gt gte eq neq`` with *threshold*, or ``up down`` with *threshold* in *unit*.
         optional: an absent feature makes the clause false instead of unknown.
+        per: feature to divide by, empty for none; per_entity: whose, as *entity*.
+        slope_s: seconds over which the slope (per second) is taken, 0 for the value itself.
+        against: of ``up down``: ``past``, this host's own reference, or ``peers``, the others of its kind now.
+        unit: of ``up down``: ``sigma``, robust standard deviations, or ``ratio``, a part of what is expected.
     """
 
     name: str
@@ -30,6 +36,11 @@ class FeatureClause:
     threshold: float
     optional: bool = False
     note: str = ""
+    per: str = ""
+    per_entity: EntityKind | None = None
+    slope_s: float = 0.0
+    against: str = "past"
+    unit: str = "sigma"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,8 +25,8 @@ class ClauseResult:
     """One clause on one window: what was asked, what was there.
 
     Attributes:
-        subject: ``feature NAME``, ``fact NAME`` or ``share SUBSYSTEM``.
-        operator: ``lt lte gt gte eq neq in up down``.
+        subject: ``feature NAME``, ``ratio NAME per NAME``, ``slope NAME over 30s``, ``fact NAME``, ``share SUBSYSTEM``.
+        operator: ``lt lte gt gte eq neq in not_in up down``.
         threshold: what it was compared with, as text.
         value: what was there, None where absent.
         reason: why it is unknown.

@@ -34,10 +34,39 @@ MISTAKES = [
         "21:41: error K218: memory.thp_enabled is a text: lt does not apply (use eq, neq, in, not_in)",
     ]),
     (FINGERPRINT, "{feature: cpu.idle.rate, gte: 0.3}", "{feature: gpu.util.mean, gte: 0.3}", [
-        "20:26: error K219: gpu.util.mean is of a gpu, not of a host (group by gpu, or use a feature of the host)",
+        "20:26: error K219: gpu.util.mean is of a gpu, not of a host (entity: gpu)",
     ]),
     (FINGERPRINT, "{feature: cpu.idle.rate, gte: 0.3}", "{feature: gpu.util.mean, gte: 0.3, entity: gpu}", [
-        "20:59: error K219: no gpu is known to belong to a cgroup (here: cgroup, host, node)",
+            ]),
+    (FINGERPRINT, "{feature: cpu.idle.rate, gte: 0.3}", "{feature: storage.disk_reads.rate, gte: 3, entity: disk}", [
+        "20:67: error K219: no disk is known to belong to a cgroup (here: cgroup, gpu, host, nic, node)",
+    ]),
+    (FINGERPRINT, "_share.rate, gte: 0.2", "_share.rate, deviates: up", [
+        "19:5: error K005: by_sigma or by_ratio is missing: deviates and by_sigma or deviates and by_ratio go together",
+    ]),
+    (FINGERPRINT, "_share.rate, gte: 0.2", "_share.rate, against: peers, gte: 0.2", [
+        "19:59: error K220: against goes with deviates",
+    ]),
+    (FINGERPRINT, "_share.rate, gte: 0.2", "_share.rate, slope_over: 30s, deviates: up, by_ratio: 2", [
+        "19:59: error K220: a slope is compared with a number only (lt, lte, gt or gte, per second)",
+    ]),
+    (FINGERPRINT, "_share.rate, gte: 0.2", "_share.rate, slope_over: 1h, gte: 2", [
+        "19:71: error K220: a slope is taken over 3 s to 10 min",
+    ]),
+    (FINGERPRINT, "_share.rate, gte: 0.2", "_share.rate, per: cpu.idle.rate, deviates: up, by_ratio: 2", [
+        "19:59: error K220: this host's past is known of features, not of ratios "
+        "(against: peers, or compare with a number)",
+    ]),
+    (FINGERPRINT, "_share.rate, gte: 0.2", "_share.rate, per: gpu.util.mean, gte: 2", [
+        "19:64: error K220: gpu.util.mean is of a gpu, and cpu.cgroup_throttled_share.rate of a cgroup "
+        "(a feature of a cgroup or of the host)",
+    ]),
+    (FINGERPRINT, "_share.rate, gte: 0.2", "_share.rate, per: cpu.idel.rate, gte: 2", [
+        "19:64: error K203: unknown feature 'cpu.idel.rate' (did you mean cpu.idle.rate?)",
+    ]),
+    (FINGERPRINT, "{feature: cpu.idle.rate, gte: 0.3}", "{feature: cpu.idle.rate, deviates: up, by_ratio: 2, against: peers}", [
+        "20:77: error K220: a host is alone: it has no peers "
+        "(take a feature of GPUs, NICs, disks, nodes or cgroups, and group by these)",
     ]),
     (FINGERPRINT, "_share.rate, gte", "_share.rate, entity: host, gte", [
         "19:67: error K219: cpu.cgroup_throttled_share.rate is of a cgroup, not of a host (entity: cgroup)",

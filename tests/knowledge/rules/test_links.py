@@ -40,8 +40,8 @@ MISTAKES = [
     (PROFILES, "{raise_quota: auto}", "{raise_quoda: auto}", [
         "5:67: error K401: there is no remediation 'raise_quoda' (did you mean raise_quota?)",
     ]),
-    (REMEDIATION, "from: match.cgroup", "from: match.nic", [
-        "15:32: error K402: a match of quota_throttling is about a cgroup and binds no nic",
+    (REMEDIATION, "from: match.cgroup", "from: match.disk", [
+        "15:32: error K402: a match of quota_throttling is about a cgroup and binds no disk",
     ]),
     (REMEDIATION, "default: 1, min: 0", "min: 0", [
     ]),

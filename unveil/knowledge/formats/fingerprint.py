@@ -30,7 +30,7 @@ _OPTIONAL: Schema = {
 }  # fmt: skip
 _NOTE: Schema = described(TEXT, "Why this clause is here; shown beside it.")
 _ENTITY: Schema = choice(
-    ENTITY_KINDS, "Whose feature or fact: the kind of group_by, or host. Default: that of group_by where it has one."
+    ENTITY_KINDS, "Whose feature or fact: of group_by, of what belongs to it (node, nic, gpu, cgroup), or of the host."
 )
 _MEANING = {
     "lt": "Below.", "lte": "At most.", "gt": "Above.", "gte": "At least.", "eq": "Equal.", "neq": "Not equal.",
@@ -40,19 +40,36 @@ _MEANING = {
 
 def _feature_clause(feature: Schema) -> Schema:
     operators = {name: described(_NUMBER, _MEANING[name]) for name in NUMERIC}
+    measure = {
+        "feature": feature,
+        "per": described(feature, "Divide by this feature, of the same entity where it has one, else of the host."),
+        "slope_over": duration("How much it rises per second, over this time of windows: at least 3s, at most 10m."),
+    }
     against = {
-        "deviates": choice(("up", "down"), "Which way it leaves what this host's own recent past makes expected."),
+        "deviates": choice(("up", "down"), "Which way it leaves what is expected."),
         "by_sigma": {
             "type": "number", "exclusiveMinimum": 0, "maximum": 100,
             "description": "By how many robust standard deviations.",
         },
+        "by_ratio": {
+            "type": "number", "exclusiveMinimum": 0, "maximum": 100,
+            "description": "By what part of what is expected: 0.1 is a tenth.",
+        },
+        "against": choice(
+            ("past", "peers"),
+            "What is expected: this host's own recent past (the default), or the median of the others of its kind.",
+        ),
     }  # fmt: skip
     schema = closed(
         ("feature",),
-        {"feature": feature, **operators, **against, "entity": _ENTITY, "optional": _OPTIONAL, "note": _NOTE},
-        "A test on a feature: against a number, or against this host's own reference.",
+        {**measure, **operators, **against, "entity": _ENTITY, "optional": _OPTIONAL, "note": _NOTE},
+        "A test on a feature: against a number, against this host's own past, or against the others of its kind.",
     )
-    schema["oneOf"] = [*({"required": [name]} for name in NUMERIC), {"required": ["deviates", "by_sigma"]}]
+    schema["oneOf"] = [
+        *({"required": [name]} for name in NUMERIC),
+        {"required": ["deviates", "by_sigma"]},
+        {"required": ["deviates", "by_ratio"]},
+    ]
     return schema
 
 

@@ -9,7 +9,8 @@ from unveil.features.feature import SHARE
 from unveil.knowledge.catalogues import catalogues
 from unveil.knowledge.checks import finding, nearest
 from unveil.knowledge.formats.fingerprint import FACT_OPERATORS, NUMERIC, SUBSYSTEMS
-from unveil.matching.companions import NODE_FACT
+from unveil.knowledge.parse import duration_s
+from unveil.matching.companions import REACHABLE
 from unveil.matching.condition import ConditionError, parse_condition
 from unveil.records.entity import EntityKind
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from unveil.records.problem import Problem
 
 _NO_REASON = frozenset(("none", "n/a", "na", "unknown", "tbd", "-", "nothing"))
+MIN_SLOPE_S, MAX_SLOPE_S = 3.0, 600.0
 _BY_TYPE: Mapping[str, tuple[str, ...]] = {
     "number": FACT_OPERATORS,
     "text": ("eq", "neq", "in", "not_in"),
@@ -93,8 +95,10 @@ def _clause(document: Document, path: Path, clause: dict[str, Any], group_by: En
         feature = known.features.get(clause["feature"])
         if feature is None:
             return  # K203 has said so
-        yield from _bounds(document, path, clause, feature)
+        if not {"per", "slope_over"} & set(clause):  # those have another unit
+            yield from _bounds(document, path, clause, feature)
         yield from _entity(document, path, clause, group_by, feature.per)
+        yield from _comparison(document, path, clause, feature.per)
         return
     fact = known.facts.get(clause["fact"])
     if fact is not None:  # otherwise K216 has said so
@@ -108,6 +112,31 @@ def _bounds(document: Document, path: Path, clause: dict[str, Any], feature: Fea
             what = f"{feature.name} is never {clause[operator]:g}: it lies between {feature.low:g} and {feature.high:g}"
             hint = "60 % is 0.6" if feature.unit == SHARE and 1 < clause[operator] <= 100 else ""
             yield finding("K205", document, (*path, operator), what, hint)
+
+
+def _comparison(document: Document, path: Path, clause: dict[str, Any], kind: EntityKind) -> Iterator[Problem]:
+    """Yield combinations of a measure and a comparison that cannot be made (K220)."""
+    peers = clause.get("against") == "peers"
+    if "against" in clause and "deviates" not in clause:
+        yield finding("K220", document, (*path, "against"), "against goes with deviates", on_key=True)
+    if "per" in clause and "slope_over" in clause:
+        yield finding("K220", document, (*path, "slope_over"), "a ratio has no slope", "make two clauses of it")
+    if "slope_over" in clause and "deviates" in clause:
+        what, hint = "a slope is compared with a number only", "lt, lte, gt or gte, per second"
+        yield finding("K220", document, (*path, "slope_over"), what, hint, on_key=True)
+    elif "slope_over" in clause and not MIN_SLOPE_S <= duration_s(clause["slope_over"]) <= MAX_SLOPE_S:
+        what = f"a slope is taken over {MIN_SLOPE_S:g} s to {MAX_SLOPE_S / 60:g} min"
+        yield finding("K220", document, (*path, "slope_over"), what)
+    if "per" in clause and "deviates" in clause and not peers:
+        what = "this host's past is known of features, not of ratios"
+        yield finding("K220", document, (*path, "per"), what, "against: peers, or compare with a number", on_key=True)
+    if peers and kind is EntityKind.HOST:
+        hint = "take a feature of GPUs, NICs, disks, nodes or cgroups, and group by these"
+        yield finding("K220", document, (*path, "against"), "a host is alone: it has no peers", hint)
+    divisor = catalogues().features.get(clause.get("per", ""))
+    if divisor is not None and divisor.per not in (kind, EntityKind.HOST):
+        what = f"{clause['per']} is of a {divisor.per}, and {clause['feature']} of a {kind}"
+        yield finding("K220", document, (*path, "per"), what, f"a feature of a {kind} or of the host")
 
 
 def _fact_type(document: Document, path: Path, clause: dict[str, Any], kind: str) -> Iterator[Problem]:
@@ -131,7 +160,7 @@ def _entity(
     what = "feature" if "feature" in clause else "fact"
     written = clause.get("entity")
     chosen = EntityKind(written) if written else group_by if group_by is has else EntityKind.HOST
-    reachable = {EntityKind.HOST, group_by} | ({EntityKind.NODE} if group_by in NODE_FACT else set())
+    reachable = {EntityKind.HOST, group_by} | REACHABLE[group_by]
     place = (*path, "entity" if written else what)
     if chosen is not has:
         hint = f"entity: {has}" if has in reachable else f"group by {has}, or use a {what} of the host"

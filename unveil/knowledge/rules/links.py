@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from unveil.knowledge.checks import finding, nearest
 from unveil.knowledge.parse import day_s
+from unveil.matching.companions import REACHABLE
+from unveil.records.entity import EntityKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -117,10 +119,10 @@ def _remediation(shelf: Shelf, name: str, document: Document) -> Iterator[Proble
 
 
 def _unbound(key: str, fingerprints: list[Document]) -> Document | None:
-    """Return a fingerprint whose matches bind no such key: they bind their entity and, of most kinds, its node."""
+    """Return a fingerprint whose matches bind no such key: they bind their entity and what can belong to it."""
     for document in fingerprints:
-        kind = document.data["group_by"]
-        if key != kind and not (key == "node" and kind in ("cpu", "gpu", "nic", "disk", "cgroup")):
+        kind = EntityKind(document.data["group_by"])
+        if key not in {kind, *REACHABLE[kind]}:
             return document
     return None
 

@@ -23,6 +23,8 @@ def check_names(document: Document) -> Iterator[Problem]:
         match path:
             case (*_, "feature" | "fact" as what):
                 yield from _value(document, path, what)
+            case (*_, "clauses", str(), "per"):
+                yield from _value(document, path, "feature")
             case ("fields", int()):
                 yield from _value(document, path, "feature")
             case ("cases", int(), "features" | "reference", str()):

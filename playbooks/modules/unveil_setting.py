@@ -10,7 +10,7 @@ short_description: Set a list of kernel, cgroup and GPU settings
 description:
   - Sets each address to its value, reads it back, and reports both. What means the same already is not written.
   - All are read before the first is written. When one cannot be written, those written before are put back.
-  - Stands alone (the standard library, and pynvml for nvml addresses), so that it works on any managed host.
+  - Needs nothing but the standard library, and pynvml for nvml addresses, so that it works on any managed host.
 options:
   settings:
     description: What to set, in this order.
@@ -20,7 +20,8 @@ options:
     suboptions:
       address:
         description: >-
-          C(file:/sys/...), C(sysctl:NAME), C(irq:N/smp_affinity_list), C(cgroup:PATH/FILE) or C(nvml:UUID/power_limit).
+          C(file:/sys/...), C(sysctl:NAME), C(irq:N/smp_affinity_list), C(cgroup:PATH/FILE), C(ethtool:NIC/ring/rx),
+          C(nvml:UUID/power_limit) or C(service:UNIT/active).
         type: str
         required: true
       value:
@@ -52,10 +53,11 @@ settings:
   returned: always
 """
 
-import ctypes
 import os
 import re
 
+from ansible.module_utils import unveil_device_settings as device_settings
+from ansible.module_utils import unveil_gpu_settings as gpu_settings
 from ansible.module_utils.basic import AnsibleModule
 
 MAX_VALUE = 4096
@@ -63,10 +65,17 @@ POWER_TOLERANCE_W = 0.5
 FILE = re.compile(r"/(?:sys|proc/sys|proc/irq)/[\w.,:@+=!/-]+", re.ASCII)
 SYSCTL = re.compile(r"[A-Za-z0-9_-]+(?:[./][A-Za-z0-9_-]+)+")
 IRQ = re.compile(r"([0-9]{1,9})/(smp_affinity(?:_list)?)")
-NVML = re.compile(r"((?:GPU|MIG)-[0-9A-Za-z-]{1,64})/power_limit")
-CGROUP_FILE = re.compile(r"(?:cpu|cpuset|memory|io|blkio|pids)\.[a-z0-9_.]{1,64}")
+NVML = re.compile(r"((?:GPU|MIG)-[0-9A-Za-z-]{1,64})/(power_limit|persistence_mode|applications_clocks)")
+ETHTOOL = re.compile(
+    r"([\w.:@-]{1,15})/(ring/(?:rx|tx|rx-mini|rx-jumbo)(?:-max)?|channels/(?:rx|tx|other|combined)(?:-max)?"
+    r"|coalesce/(?:(?:rx|tx)-(?:usecs|frames)(?:-irq)?|adaptive-(?:rx|tx))|feature/[a-z0-9][a-z0-9-]{1,31})",
+    re.ASCII,
+)
+SERVICE = re.compile(r"([A-Za-z0-9_.@:-]{1,128}\.(?:service|timer|socket))/(active|enabled)")
+CGROUP_FILE = re.compile(r"(?:cpu|cpuset|memory|io|blkio|pids|hugetlb)\.[A-Za-z0-9_.]{1,64}")
 CHOICE = re.compile(r"(?:[\w+./-]+[ \t]+)*\[[\w+./-]+\](?:[ \t]+[\w+./-]+)*")
 IDS = re.compile(r"[0-9]{1,5}(?:-[0-9]{1,5})?(?:,[0-9]{1,5}(?:-[0-9]{1,5})?)*")
+DEVICES = {"ethtool": ETHTOOL, "service": SERVICE}
 LIST_NAMES = ("_list", "cpulist", "cpuset.cpus", "cpuset.mems", ".effective_cpus", ".effective_mems")
 MASK_NAMES = ("smp_affinity", "rps_cpus", "xps_cpus")
 
@@ -123,6 +132,8 @@ def path_of(root, address):
     if len(address) > 4096 or not address.isprintable() or ".." in parts or "." in parts or "//" in rest:
         raise SettingError("%s is no address" % ascii(address[:80]))
     places = ()
+    if root == "/" and scheme in DEVICES:
+        raise SettingError("%s is no file" % ascii(address[:80]))
     if scheme == "file" and FILE.fullmatch(rest):
         relative, places = rest, ("sys", "proc/sys", "proc/irq")
     elif scheme == "sysctl" and SYSCTL.fullmatch(rest):
@@ -131,6 +142,8 @@ def path_of(root, address):
         relative, places = "proc/sys/" + name, ("proc/sys",)
     elif scheme == "irq" and IRQ.fullmatch(rest):
         relative, places = "proc/irq/" + rest, ("proc/irq",)
+    elif scheme in DEVICES and DEVICES[scheme].fullmatch(rest):  # below another root plain files stand for them
+        relative, places = scheme + "/" + rest, (scheme,)
     elif scheme == "cgroup" and rest.startswith("/") and CGROUP_FILE.fullmatch(parts[-1]):
         base = cgroup_base(root, parts[-1].partition(".")[0])
         relative, places = base + rest, (base,)
@@ -196,7 +209,7 @@ def equal(address, one, other):
         return ids(first) is not None and ids(first) == ids(second)
     if item in MASK_NAMES:
         return mask(first) is not None and mask(first) == mask(second)
-    if address.startswith("nvml:"):
+    if item == "power_limit":
         power = (watts(first), watts(second))
         return None not in power and abs(power[0] - power[1]) <= POWER_TOLERANCE_W
     words, others = first.split(), second.split()
@@ -208,46 +221,24 @@ def equal(address, one, other):
 # --- reading and writing ----------------------------------------------------------------------------------------------
 
 
-class Gpu:
-    """The power limit of one GPU, through pynvml."""
+class Device:
+    """A setting of a NIC, a GPU or a service, which is no file."""
 
-    def __init__(self, uuid):
-        try:
-            import pynvml
-        except ImportError as error:
-            raise SettingError("pynvml is not installed for %s" % os.path.realpath("/proc/self/exe")) from error
-        self.nvml = pynvml
-        if os.environ.get(
-            "UNVEIL_NVML_LIBRARY"
-        ):  # another library than the system's; its SONAME serves pynvml's own load
-            try:
-                ctypes.CDLL(os.environ["UNVEIL_NVML_LIBRARY"], mode=ctypes.RTLD_GLOBAL)
-            except OSError as error:
-                raise SettingError("the NVML library cannot be loaded: %s" % error) from error
-        try:
-            pynvml.nvmlInit()
-            self.handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
-        except pynvml.NVMLError as error:
-            raise SettingError("GPU %s: %s" % (uuid, error)) from error
+    def __init__(self, scheme, key, item):
+        self.names = (scheme, key, item)
+        self.door = gpu_settings if scheme == "nvml" else device_settings
 
     def read(self):
         try:
-            limit = self.nvml.nvmlDeviceGetPowerManagementLimit(self.handle)
-        except self.nvml.NVMLError as error:
-            raise SettingError("the power limit cannot be read: %s" % error) from error
-        return ("%.3f" % (limit / 1000)).rstrip("0").rstrip(".")
+            return self.door.read(*self.names)
+        except OSError as error:
+            raise SettingError("cannot be read: %s" % error.strerror) from error
 
     def write(self, value):
-        power = watts(value)
-        if power is None:
-            raise SettingError("%s is no number of watts" % ascii(value[:80]))
         try:
-            least, most = self.nvml.nvmlDeviceGetPowerManagementLimitConstraints(self.handle)
-            if not least <= power * 1000 <= most:
-                raise SettingError("%g W is not within %g … %g W" % (power, least / 1000, most / 1000))
-            self.nvml.nvmlDeviceSetPowerManagementLimit(self.handle, round(power * 1000))
-        except self.nvml.NVMLError as error:
-            raise SettingError("the power limit cannot be set: %s" % error) from error
+            self.door.write(*self.names, value)
+        except OSError as error:
+            raise SettingError("cannot be written as %s: %s" % (ascii(value[:80]), error.strerror)) from error
 
 
 class KernelFile:
@@ -294,9 +285,10 @@ class KernelFile:
 
 def place_of(root, address):
     """Return what reads and writes an address."""
-    found = NVML.fullmatch(address[len("nvml:") :]) if address.startswith("nvml:") else None
-    if found:
-        return Gpu(found.group(1))
+    scheme, _colon, rest = address.partition(":")
+    found = {"nvml": NVML, **DEVICES}[scheme].fullmatch(rest) if scheme == "nvml" or scheme in DEVICES else None
+    if found and (root == "/" or scheme == "nvml"):
+        return Device(scheme, *found.groups())
     return KernelFile(path_of(root, address), root == "/")
 
 
@@ -342,6 +334,12 @@ def answer(item):
     return {name: item[name] for name in ("address", "before", "after", "changed")}
 
 
+def difference(item):
+    """Return a change as Ansible shows it."""
+    names = {"before_header": item["address"], "after_header": item["address"]}
+    return {**names, "before": item["before"] + "\n", "after": item["after"] + "\n"}
+
+
 def main():
     """Run the module."""
     setting = {"address": {"type": "str", "required": True}, "value": {"type": "str", "required": True}}
@@ -374,15 +372,7 @@ def main():
     module.exit_json(
         changed=bool(changed),
         settings=[answer(item) for item in items],
-        diff=[
-            {
-                "before_header": item["address"],
-                "after_header": item["address"],
-                "before": item["before"] + "\n",
-                "after": item["after"] + "\n",
-            }
-            for item in changed
-        ],
+        diff=[difference(item) for item in changed],
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from unveil.engine.nvml_backend import NvmlBackend
+from unveil.engine.nvml_backend import NvmlBackend, NvmlLooks
 from unveil.errors import SourceAbsentError, SourceFailedError
 from unveil.execution.settings import Outcome, Settings
 
@@ -48,3 +49,15 @@ def test_a_value_that_the_gpu_does_not_take_fails_and_never_raises_in_a_rollback
         settings.write(address, "99999")
     (answer,) = settings.restore({address: "99999"}, {address: "350"})
     assert answer.outcome is Outcome.FAILED
+
+
+def test_looking_never_waits_for_the_driver(settings: Settings, nvml: Any) -> None:
+    address, looks = f"nvml:{nvml.uuid()}/persistence_mode", NvmlLooks()
+    began = time.monotonic()
+    assert looks.peek(address, 100.0) is None
+    assert time.monotonic() - began < 0.1
+    end = time.monotonic() + 10
+    while (told := looks.peek(address, 101.0)) is None and time.monotonic() < end:
+        time.sleep(0.02)
+    assert told == "on"
+    assert looks.peek(address, 200.0) is None, "an old answer is none"

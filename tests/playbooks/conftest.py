@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 PLAYBOOKS = Path(__file__).parents[2] / "playbooks"
+AS_ANSIBLE_DOES = """
+import runpy, sys, os
+import ansible.module_utils
+sys.argv = sys.argv[1:]
+ansible.module_utils.__path__.append(os.path.dirname(sys.argv[0]))
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +40,7 @@ def module(tmp_path: Path) -> Callable[..., dict[str, Any]]:
         path = tmp_path / f"{name}.json"
         path.write_text(json.dumps({"ANSIBLE_MODULE_ARGS": {**arguments, "_ansible_check_mode": check}}))
         said = subprocess.run(
-            [sys.executable, PLAYBOOKS / f"modules/{name}.py", path],
+            [sys.executable, "-c", AS_ANSIBLE_DOES, PLAYBOOKS / f"modules/{name}.py", path],
             capture_output=True,
             text=True,
             check=False,
@@ -55,6 +62,10 @@ def loaded() -> Callable[[str], ModuleType]:
     """Import a module to look at its functions."""
 
     def load(name: str) -> ModuleType:
+        import ansible.module_utils
+
+        if str(PLAYBOOKS / "modules") not in ansible.module_utils.__path__:
+            ansible.module_utils.__path__.append(str(PLAYBOOKS / "modules"))
         spec = importlib.util.spec_from_file_location(f"_playbook_module_{name}", PLAYBOOKS / f"modules/{name}.py")
         assert spec is not None
         assert spec.loader is not None

@@ -34,6 +34,14 @@ def content(root: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
+def test_what_it_shares_with_the_engine_is_one_text() -> None:
+    root = Path(__file__).parents[2]
+    ours, theirs = (
+        root / name for name in ("unveil/execution/device_settings.py", "playbooks/modules/unveil_device_settings.py")
+    )
+    assert ours.read_bytes() == theirs.read_bytes(), f"cp {ours} {theirs}"
+
+
 @pytest.mark.parametrize(("address", "one", "other", "same"), rows("SAME"))
 def test_it_compares_as_the_engine_does(
     loaded: Callable[[str], ModuleType], address: str, one: str, other: str, same: bool
@@ -57,7 +65,8 @@ def test_it_goes_where_the_engine_goes_and_nowhere_else(
         assert module.NVML.fullmatch(address[5:])
         return
     try:
-        ours: str | None = Places(host_tree).path(setting.parse_address(address))
+        parsed = setting.parse_address(address)
+        ours: str | None = None if parsed.scheme == "memory" else Places(host_tree).path(parsed)
     except UnveilError:
         ours = None
     try:
@@ -141,6 +150,23 @@ def test_a_power_limit_is_set_and_put_back(module: Callable[..., Any], nvml: Any
     back = [{"address": address, "value": real["settings"][0]["before"]}]
     assert module("unveil_setting", settings=back, env=nvml.env)["changed"] is True
     assert float(nvml.state.get("gpu0.power_limit")) == 350000
+
+
+@pytest.mark.gcc
+@pytest.mark.parametrize(
+    ("item", "before", "after", "bad"),
+    [("persistence_mode", "on", "off", "1"), ("applications_clocks", "2619,1980", "2619,1410", "1980")],
+)
+def test_other_settings_of_a_gpu_are_set_and_put_back(
+    module: Callable[..., Any], nvml: Any, item: str, before: str, after: str, bad: str
+) -> None:
+    address = f"nvml:{nvml.uuid(0)}/{item}"
+    real = module("unveil_setting", settings=[{"address": address, "value": after}], env=nvml.env)
+    assert (real["settings"][0]["before"], real["settings"][0]["after"]) == (before, after)
+    assert module("unveil_setting", settings=[{"address": address, "value": after}], env=nvml.env)["changed"] is False
+    refused = module("unveil_setting", settings=[{"address": address, "value": bad}], env=nvml.env)
+    assert "cannot be written" in refused["msg"]
+    assert module("unveil_setting", settings=[{"address": address, "value": before}], env=nvml.env)["changed"] is True
 
 
 @pytest.mark.gcc

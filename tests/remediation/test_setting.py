@@ -17,6 +17,13 @@ GOOD = [
     "cgroup:/cpu.cfs_quota_us",
     "cgroup:/système.slice/a b/memory.high",
     "nvml:GPU-5eed0000-0000-4000-8000-000000000000/power_limit",
+    "nvml:GPU-5eed0000-0000-4000-8000-000000000000/persistence_mode",
+    "cgroup:/job/hugetlb.2MB.max",
+    "ethtool:eth0/ring/rx",
+    "ethtool:eth0.5/coalesce/adaptive-rx",
+    "ethtool:enp1s0/feature/rx-gro",
+    "service:irqbalance.service/active",
+    "memory:/pod1/nodes",
 ]
 BAD = [
     "",
@@ -41,6 +48,15 @@ BAD = [
     "cgroup:/pod\x1b[2J/cpu.max",
     "nvml:GPU-x;reboot/power_limit",
     "nvml:GPU-1/clock",
+    "nvml:GPU-1/locked_clocks",
+    "ethtool:eth0/ring/x",
+    "ethtool:eth0; reboot/ring/rx",
+    "ethtool:averyveryverylongname/ring/rx",
+    "ethtool:eth0/feature/",
+    "service:--help/active",
+    "service:irqbalance/active",
+    "memory:pod1/nodes",
+    "memory:/pod1/stat",
     f"cgroup:/{'a' * 5000}/cpu.max",
 ]
 
@@ -129,3 +145,16 @@ def test_a_choice_offers_words_and_has_one_selected() -> None:
     assert content("50000 100000\n") == "50000 100000"
     assert choices("50000 100000") == ()
     assert parse_ids("0-99999") is None
+
+
+@pytest.mark.parametrize(
+    ("alias", "address"),
+    [
+        ("file:/proc/sys/vm/dirty_ratio", "sysctl:vm.dirty_ratio"),
+        ("file:/proc/sys/net/ipv4/conf/eth0.5/rp_filter", "sysctl:net.ipv4.conf.eth0/5.rp_filter"),
+        ("sysctl:net/ipv4/conf/eth0.5/rp_filter", "sysctl:net.ipv4.conf.eth0/5.rp_filter"),
+        ("file:/proc/irq/24/smp_affinity_list", "irq:24/smp_affinity_list"),
+    ],
+)
+def test_one_setting_has_one_address(alias: str, address: str) -> None:
+    assert str(parse_address(alias)) == address

@@ -180,6 +180,7 @@ def prepare(directory: Path, request: Request) -> Path:
             "ANSIBLE_REMOTE_TEMP": str(work / "tmp"),
             "ANSIBLE_CONFIG": str(work / "ansible.cfg"),  # empty: nothing of /etc/ansible or of a user counts
             "ANSIBLE_LIBRARY": request.modules,
+            "ANSIBLE_MODULE_UTILS": request.modules,
             "ANSIBLE_ROLES_PATH": str(work / "project"),
             "ANSIBLE_COLLECTIONS_PATH": str(work / "project"),
             "ANSIBLE_GATHERING": "explicit",

@@ -79,7 +79,9 @@ class Places:
             case Scheme.CGROUP:
                 base = self._hierarchy(address)
                 return self._within(f"{base}/{address.key}/{address.item}", (base,), address)
-            case Scheme.NVML:
+            case Scheme.ETHTOOL | Scheme.SERVICE if not self.live:  # below another root plain files stand for them
+                return self._within(f"{address.scheme}/{address.key}/{address.item}", (address.scheme,), address)
+            case _:
                 raise RefusedError(f"{address} is no file", hint="it is read and written through the driver")
 
     def _within(self, relative: str, places: tuple[str, ...], address: Address) -> str:

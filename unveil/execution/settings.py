@@ -14,16 +14,17 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from unveil.errors import ConflictError, RefusedError, SourceAbsentError, SourceFailedError
+from unveil.execution import device_settings, memory_state
 from unveil.execution.places import Places
-from unveil.remediation.setting import MAX_VALUE, Scheme, choices, content, equal, parse_address
+from unveil.remediation.setting import MAX_VALUE, Address, Scheme, choices, content, equal, parse_address
+from unveil.remediation.setting_kinds import observed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from unveil.remediation.setting import Address
-
 _MAX_READ = 1 << 16
-_ABSENT = frozenset({errno.ENOENT, errno.ENODEV, errno.ENOTDIR, errno.ENXIO})
+_ABSENT = frozenset({errno.ENOENT, errno.ENODEV, errno.ENOTDIR, errno.ENXIO, errno.EOPNOTSUPP})
+_DEVICES = frozenset({Scheme.ETHTOOL, Scheme.SERVICE})
 
 
 class Backend(Protocol):
@@ -86,11 +87,23 @@ class Settings:
         parsed = parse_address(address)
         if parsed.scheme is Scheme.NVML:
             return self._backend(parsed).read(parsed.key, parsed.item).strip()
-        path = self._places.path(parsed)
         try:
-            return _read(path).decode("utf-8", "surrogateescape").removesuffix("\n")
+            if parsed.scheme is Scheme.MEMORY:
+                return self._state(parsed)
+            if parsed.scheme in _DEVICES and self._places.live:
+                return device_settings.read(parsed.scheme, parsed.key, parsed.item)
+            return _read(self._places.path(parsed)).decode("utf-8", "surrogateescape").removesuffix("\n")
         except OSError as error:
             raise _failure(address, "read", error) from error
+
+    def _state(self, address: Address) -> str:
+        """Return how a cgroup's memory lies."""
+        by_node = address.item == "nodes"
+        file = Address(scheme=Scheme.CGROUP, key=address.key, item="memory.numa_stat" if by_node else "memory.stat")
+        text = _read(self._places.path(file)).decode("utf-8", "replace")
+        if (told := memory_state.nodes(text) if by_node else memory_state.huge_pages(text)) is None:
+            raise SourceAbsentError(f"{address}: this kernel does not tell it")
+        return told
 
     def peek(self, address: str) -> str | None:
         """Return the content, None where it cannot be read for whatever reason: what `planner.plan` takes."""
@@ -113,14 +126,17 @@ class Settings:
         parsed = parse_address(address)
         if len(value) > MAX_VALUE or not value.isprintable():
             raise RefusedError(f"the value for {address} is too long, or holds characters that cannot be printed")
-        if parsed.scheme is Scheme.NVML:
-            self._backend(parsed).write(parsed.key, parsed.item, value)
-        else:
-            path = self._places.path(parsed)
-            try:
-                self._write(path, value)
-            except OSError as error:
-                raise _failure(address, "written", error) from error
+        if observed(address):
+            raise RefusedError(f"{address} is a state that is looked at, and cannot be written")
+        try:
+            if parsed.scheme is Scheme.NVML:
+                self._backend(parsed).write(parsed.key, parsed.item, value)
+            elif parsed.scheme in _DEVICES and self._places.live:
+                device_settings.write(parsed.scheme, parsed.key, parsed.item, value)
+            else:
+                self._write(self._places.path(parsed), value)
+        except OSError as error:
+            raise _failure(address, "written", error) from error
         now = self.read(address)
         if not equal(address, now, value):
             raise ConflictError(f"{address} was written as {value!a} and reads {now[:200]!a}")
@@ -176,6 +192,10 @@ class Settings:
 
     def _judge(self, address: str, before: str, ours: str | None) -> Restored | None:
         """Return the answer for a setting that is not to be written, None for one that is."""
+        if observed(address):
+            now = self.peek(address) or "unknown"
+            reason = f"it is a state and is not put back: {before!a} before, {now!a} now"
+            return Restored(address=address, outcome=Outcome.LEFT_ALONE, reason=reason)
         try:
             now = self.read(address)
         except SourceAbsentError as error:
@@ -226,7 +246,7 @@ def _as_the_kernel_shows(before: str, value: str) -> str:
 
 
 def _failure(address: str, verb: str, error: OSError) -> SourceAbsentError | SourceFailedError:
-    reason = os.strerror(error.errno) if error.errno else str(error)
+    reason = error.strerror or str(error)
     if error.errno in _ABSENT:
         return SourceAbsentError(f"{address} is not there: {reason}")
     return SourceFailedError(f"{address} cannot be {verb}: {reason}")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from unveil.errors import RefusedError, UnreadableError
 from unveil.records.codec import decode, encode
 from unveil.remediation.setting import equal
+from unveil.remediation.setting_kinds import observed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,7 +48,7 @@ def take(plan: Plan, read: Callable[[str], str | None]) -> dict[str, str]:
         now = read(change.address)
         if now is not None:
             saved[change.address] = now
-        elif not change.coupled:
+        elif not (change.coupled or observed(change.address)):
             raise RefusedError(
                 f"{change.address} cannot be read, so it could not be put back", hint="nothing was changed"
             )
@@ -59,10 +60,12 @@ def written(plan: Plan, saved: Mapping[str, str], read: Callable[[str], str | No
 
     A setting whose wanted value is known is ours only when it reads that value: what stands there otherwise, and is
     not what was saved, someone else wrote in the meantime, and a rollback leaves it alone. Coupled ones count as ours,
-    because the kernel moved them with their partner.
+    because the kernel moved them with their partner. A state that is only looked at is nobody's.
     """
     ours = {}
     for change in plan.changes:
+        if observed(change.address):
+            continue
         now = read(change.address)
         before = saved.get(change.address)
         if now is None or before is None:
@@ -85,7 +88,7 @@ def missed(plan: Plan, read: Callable[[str], str | None]) -> tuple[str, ...]:
 
 def changed(saved: Mapping[str, str], read: Callable[[str], str | None]) -> tuple[str, ...]:
     """Return the addresses that no longer read as saved."""
-    contents = {address: read(address) for address in saved}
+    contents = {address: read(address) for address in saved if not observed(address)}
     return tuple(address for address, now in contents.items() if now is None or not equal(address, now, saved[address]))
 
 

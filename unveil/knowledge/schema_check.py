@@ -41,7 +41,7 @@ _PATTERNS = {
     NAME_PATTERN: ("is not a name", "lower case letters, digits and _, at least three, a letter first"),
     DATE_PATTERN: ("is not a day", 'write it as "2026-11-29"'),
     TAG_PATTERN: ("is not a tag", "e.g. subsystem.cpu, cause.cfs_quota; also impact, vendor, platform, site"),
-    ADDRESS_PATTERN: ("is not an address", "file:/sys/…, sysctl:NAME, irq:N/…, cgroup:PATH/FILE or nvml:UUID/…"),
+    ADDRESS_PATTERN: ("is not an address", "file:/sys/…, sysctl:NAME, irq:N/…, cgroup:PATH/FILE, nvml:UUID/…"),
     ORIGIN_PATTERN: ("is not an origin", "match.KEY, fact.NAME, setting.NAME or site.NAME"),
     r"^https?://": ("is not a web address", "it begins with https://"),
 }

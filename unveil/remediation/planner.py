@@ -18,6 +18,7 @@ from unveil.records.remediation import Mode
 from unveil.records.run import Plan, SettingChange
 from unveil.remediation import templates
 from unveil.remediation.setting import MAX_VALUE, equal, parse_address
+from unveil.remediation.setting_kinds import coupled_with, observed
 from unveil.remediation.variables import MAX_ELEMENTS, companions, resolve
 
 if TYPE_CHECKING:
@@ -118,8 +119,15 @@ def needs_change(drawn: Plan, *, dry_run_changes: int | None = None) -> bool:
 
 
 def drifted(drawn: Plan, read: Callable[[str], str | None]) -> tuple[str, ...]:
-    """Return the addresses whose content is no longer what the plan says: a plan with any is stale, draw a new one."""
-    return tuple(change.address for change in drawn.changes if not _as_planned(change, read(change.address)))
+    """Return the addresses whose content is no longer what the plan says: a plan with any is stale, draw a new one.
+
+    A state that is only looked at (how memory lies) moves by itself and makes no plan stale.
+    """
+    return tuple(
+        change.address
+        for change in drawn.changes
+        if not observed(change.address) and not _as_planned(change, read(change.address))
+    )
 
 
 def _as_planned(change: SettingChange, now: str | None) -> bool:
@@ -165,6 +173,9 @@ def _changes(
                 coupled[address] = SettingChange(
                     address=address, before=before, after=None, coupled=True, reason=reason
                 )
+            for address in coupled_with(change.address):  # what its author need not know
+                if address not in coupled and (before := read(address)) is not None:
+                    coupled[address] = SettingChange(address=address, before=before, after=None, coupled=True)
     if remediation.settings and not changes:
         raise RefusedError(
             f"{remediation.name} has nothing to change here", hint="the list that it goes through is empty"
@@ -207,6 +218,11 @@ def _change(wanted: WantedSetting, values: Mapping[str, FactValue], read: Callab
     if after is not None and (len(after) > MAX_VALUE or not after.isprintable()):
         raise BadInputError(f"the value for {address} is too long, or holds characters that cannot be printed")
     before = read(address)
+    if observed(address):
+        if after is not None:
+            raise BadInputError(f"{address} is a state that is looked at, and takes no value", hint="leave value out")
+        reason = "" if before is not None else "this host does not tell it"
+        return SettingChange(address=address, before=before, after=None, reason=reason)
     if before is None:
         raise RefusedError(
             f"{address} cannot be read on this host", hint="what cannot be put back is not changed; see `unveil doctor`"

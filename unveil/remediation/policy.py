@@ -18,6 +18,7 @@ from unveil.records.remediation import Mode
 from unveil.records.run import RunState
 from unveil.remediation.lifecycle import ACTIVE, STEPS, TERMINAL, Cause, entered
 from unveil.remediation.planner import digest
+from unveil.remediation.setting_kinds import lock_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -186,7 +187,7 @@ def _same_work(one: Plan, other: Plan) -> bool:
 
 def _locks(plan: Plan, others: Sequence[Run], intent: Intent) -> tuple[str | None, list[str]]:
     """Return the run that already does this, and why it cannot be done beside what is going on."""
-    addresses = {change.address for change in plan.changes}
+    addresses = {lock_of(change.address) for change in plan.changes}
     for run in others:
         # A plan that waits is joined by another proposal; of two that wait, either may be applied, but then only one.
         busy = run.state in ACTIVE or (intent is Intent.PROPOSE and run.state not in TERMINAL)
@@ -194,7 +195,7 @@ def _locks(plan: Plan, others: Sequence[Run], intent: Intent) -> tuple[str | Non
             return run.id, [f"run {run.id} is already at it ({run.state})"]
     reasons = []
     for run in others:
-        held = sorted(addresses & {change.address for change in run.plan.changes}) if run.state in ACTIVE else []
+        held = sorted(addresses & {lock_of(each.address) for each in run.plan.changes}) if run.state in ACTIVE else []
         if held:
             more = f" and {len(held) - 1} more" if len(held) > 1 else ""
             reasons.append(f"run {run.id} ({run.plan.remediation}, {run.state}) has {held[0]}{more} in hand")

@@ -25,11 +25,17 @@ MAX_CPU = 1 << 16  # far above NR_CPUS: a list that names more is no list of CPU
 class Scheme(StrEnum):
     """Where a setting lives."""
 
-    FILE = "file"  # file:/sys/… , below /sys, /proc/sys or /proc/irq
+    FILE = "file"  # file:/sys/… , below /sys
     SYSCTL = "sysctl"  # sysctl:vm.dirty_bytes
     IRQ = "irq"  # irq:24/smp_affinity_list
     CGROUP = "cgroup"  # cgroup:/kubepods/pod1/cpu.max
+    ETHTOOL = "ethtool"  # ethtool:eth0/ring/rx, …/coalesce/rx-usecs, …/channels/combined, …/feature/rx-gro
     NVML = "nvml"  # nvml:GPU-…/power_limit, in watts
+    SERVICE = "service"  # service:irqbalance.service/active
+    MEMORY = "memory"  # memory:/pod1/nodes, memory:/pod1/huge_pages: seen, never written
+
+
+FILES = frozenset({Scheme.FILE, Scheme.SYSCTL, Scheme.IRQ, Scheme.CGROUP})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +44,7 @@ class Address:
 
     Attributes:
         key: the path (file), the dotted name (sysctl), the number (irq), the path below the controller's hierarchy
-            (cgroup; ``/`` is its root) or the UUID (nvml).
+            (cgroup, memory; ``/`` is its root), the interface (ethtool), the UUID (nvml) or the unit (service).
         item: file or property below the key; empty for file and sysctl.
     """
 
@@ -54,9 +60,27 @@ class Address:
 
 _FILE = re.compile(r"/(?:sys|proc/sys|proc/irq)/[\w.,:@+=!/-]+", re.ASCII)
 _SYSCTL = re.compile(r"[A-Za-z0-9_-]+(?:[./][A-Za-z0-9_-]+)+")
-_IRQ = re.compile(r"([0-9]{1,9})/(smp_affinity(?:_list)?)")
-_NVML = re.compile(r"((?:GPU|MIG)-[0-9A-Za-z-]{1,64})/(power_limit)")
-_CGROUP_FILE = re.compile(r"(?:cpu|cpuset|memory|io|blkio|pids)\.[a-z0-9_.]{1,64}")
+_CGROUP_FILE = re.compile(r"(?:cpu|cpuset|memory|io|blkio|pids|hugetlb)\.[A-Za-z0-9_.]{1,64}")
+_KEYED: dict[Scheme, re.Pattern[str]] = {
+    Scheme.IRQ: re.compile(r"(?P<key>[0-9]{1,9})/(?P<item>smp_affinity(?:_list)?)"),
+    Scheme.ETHTOOL: re.compile(
+        r"(?P<key>[\w.:@-]{1,15})/(?P<item>ring/(?:rx|tx|rx-mini|rx-jumbo)(?:-max)?"
+        r"|channels/(?:rx|tx|other|combined)(?:-max)?"
+        r"|coalesce/(?:(?:rx|tx)-(?:usecs|frames)(?:-irq)?|adaptive-(?:rx|tx))"
+        r"|feature/[a-z0-9][a-z0-9-]{1,31})",
+        re.ASCII,
+    ),
+    Scheme.NVML: re.compile(
+        r"(?P<key>(?:GPU|MIG)-[0-9A-Za-z-]{1,64})/(?P<item>power_limit|persistence_mode|applications_clocks)"
+    ),
+    Scheme.SERVICE: re.compile(r"(?P<key>[A-Za-z0-9_.@:-]{1,128}\.(?:service|timer|socket))/(?P<item>active|enabled)"),
+}
+_SWAPPED = {ord("."): "/", ord("/"): "."}
+_MEMORY_ITEMS = ("nodes", "huge_pages")
+_ALIASES = (  # one setting has one address: whoever holds it, holds it under every name
+    (re.compile(r"file:/proc/sys/(?P<rest>.+)"), "sysctl:"),
+    (re.compile(r"file:/proc/irq/(?P<rest>[0-9]+/smp_affinity(?:_list)?)"), "irq:"),
+)
 
 
 def parse_address(text: str) -> Address:
@@ -66,15 +90,23 @@ def parse_address(text: str) -> Address:
         BadInputError: it names no known place, or could lead out of the places that a remediation may change.
     """
     scheme, colon, rest = text.partition(":")
-    hint = "an address is file:/sys/…, sysctl:NAME, irq:N/smp_affinity_list, cgroup:PATH/FILE or nvml:UUID/power_limit"
+    hint = (
+        "an address is file:/sys/…, sysctl:NAME, irq:N/smp_affinity_list, cgroup:PATH/FILE, ethtool:NIC/ring/rx, "
+        "nvml:UUID/power_limit, service:UNIT/active or memory:CGROUP/nodes"
+    )
     if not colon or scheme not in tuple(Scheme):
         raise BadInputError(f"{_shown(text)} is no address of a setting", hint=hint)
     if len(text) > MAX_ADDRESS or not text.isprintable():
         raise BadInputError(f"{_shown(text)} is too long, or holds characters that cannot be printed", hint=hint)
     if any(part in ("..", ".") for part in rest.split("/")) or "//" in rest:
         raise BadInputError(f"{_shown(text)} holds '.', '..' or an empty part", hint="write the path out in full")
+    for alias, prefix in _ALIASES:
+        if found := alias.fullmatch(text):
+            return parse_address(prefix + found["rest"])
     address = _parse(Scheme(scheme), rest)
     if address is None:
+        if scheme == Scheme.NVML and rest.endswith("/locked_clocks"):
+            hint = "NVML does not tell which clocks are locked, so they could not be put back; use applications_clocks"
         raise BadInputError(f"{_shown(text)} is no {scheme} setting that may be changed", hint=hint)
     return address
 
@@ -84,18 +116,16 @@ def _parse(scheme: Scheme, rest: str) -> Address | None:
         case Scheme.FILE:
             return Address(scheme=scheme, key=rest) if _FILE.fullmatch(rest) else None
         case Scheme.SYSCTL:
+            if "." not in rest.partition("/")[0]:  # net/ipv4/conf/eth0.5/rp_filter is net.ipv4.conf.eth0/5.rp_filter
+                rest = rest.translate(_SWAPPED)
             return Address(scheme=scheme, key=rest) if _SYSCTL.fullmatch(rest) else None
-        case Scheme.IRQ:
-            found = _IRQ.fullmatch(rest)
-            return Address(scheme=scheme, key=found[1], item=found[2]) if found else None
-        case Scheme.NVML:
-            found = _NVML.fullmatch(rest)
-            return Address(scheme=scheme, key=found[1], item=found[2]) if found else None
-        case Scheme.CGROUP:
+        case Scheme.CGROUP | Scheme.MEMORY:
             path, _, item = rest.rpartition("/")
-            if not rest.startswith("/") or not _CGROUP_FILE.fullmatch(item):
-                return None
-            return Address(scheme=scheme, key=path or "/", item=item)
+            known = item in _MEMORY_ITEMS if scheme is Scheme.MEMORY else _CGROUP_FILE.fullmatch(item) is not None
+            return Address(scheme=scheme, key=path or "/", item=item) if rest.startswith("/") and known else None
+        case _:
+            found = _KEYED[scheme].fullmatch(rest)
+            return Address(scheme=scheme, key=found["key"], item=found["item"]) if found else None
 
 
 def sysctl_path(name: str) -> str:
@@ -105,7 +135,7 @@ def sysctl_path(name: str) -> str:
     ``net.ipv4.conf.eth0/5.rp_filter`` and ``net/ipv4/conf/eth0.5/rp_filter`` are the same.
     """
     separator = next((character for character in name if character in "./"), ".")
-    return name.translate({ord("."): "/", ord("/"): "."}) if separator == "." else name
+    return name.translate(_SWAPPED) if separator == "." else name
 
 
 def _shown(text: str) -> str:
@@ -168,7 +198,7 @@ def equal(address: str, one: str, other: str) -> bool:
     if item in _MASK_NAMES:
         mask, other_mask = _mask(first), _mask(second)
         return mask is not None and mask == other_mask
-    if address.startswith("nvml:"):
+    if item == "power_limit":
         watts, other_watts = _watts(first), _watts(second)
         return watts is not None and other_watts is not None and abs(watts - other_watts) <= POWER_TOLERANCE_W
     words, other_words = first.split(), second.split()

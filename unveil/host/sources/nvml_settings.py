@@ -67,7 +67,35 @@ def _write_power_limit(nvml: Any, gpu: Any, text: str) -> None:
         )
 
 
-SETTINGS: Mapping[str, _Setting] = {"power_limit": _Setting(_read_power_limit, _write_power_limit)}
+def _read_persistence(nvml: Any, gpu: Any) -> str:
+    return "on\n" if nvml.nvmlDeviceGetPersistenceMode(gpu) else "off\n"
+
+
+def _write_persistence(nvml: Any, gpu: Any, text: str) -> None:
+    if text.strip() not in ("on", "off"):
+        raise BadInputError(f"{text.strip()!r} is neither on nor off")
+    nvml.nvmlDeviceSetPersistenceMode(gpu, int(text.strip() == "on"))
+
+
+def _read_clocks(nvml: Any, gpu: Any) -> str:
+    memory, sm = (
+        nvml.nvmlDeviceGetApplicationsClock(gpu, domain) for domain in (nvml.NVML_CLOCK_MEM, nvml.NVML_CLOCK_GRAPHICS)
+    )
+    return f"{memory},{sm}\n"
+
+
+def _write_clocks(nvml: Any, gpu: Any, text: str) -> None:
+    if not re.fullmatch(r"[0-9]{2,5},[0-9]{2,5}", text.strip()):
+        raise BadInputError(f"{text.strip()!r} is no pair of clocks", hint="MHz of memory and of SMs, e.g. 2619,1980")
+    memory, sm = map(int, text.split(","))
+    nvml.nvmlDeviceSetApplicationsClocks(gpu, memory, sm)
+
+
+SETTINGS: Mapping[str, _Setting] = {
+    "power_limit": _Setting(_read_power_limit, _write_power_limit),
+    "persistence_mode": _Setting(_read_persistence, _write_persistence),
+    "applications_clocks": _Setting(_read_clocks, _write_clocks),
+}
 
 
 def parse_address(address: str) -> tuple[str, str]:

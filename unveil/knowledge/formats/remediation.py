@@ -21,7 +21,7 @@ VARIABLE_TYPES = ("string", "integer", "number", "boolean", "list")
 TRIGGERS = ("apply_failed", "verify_failed", "canceled", "timeout", "operator")
 PRECONDITIONS = ("still_matching", "no_silence")
 IMPACTS = ("none", "low", "medium", "high")
-ADDRESS_PATTERN = r"^(file|sysctl|irq|cgroup|nvml):.+|^\{\{.+\}\}$"
+ADDRESS_PATTERN = r"^(file|sysctl|irq|cgroup|ethtool|nvml|service|memory):.+|^\{\{.+\}\}$"
 
 ORIGIN_PATTERN = r"^(match\.[a-z]+|(fact|setting)\.[a-z]+\.[a-z0-9_]+|site\.[a-z][a-z0-9_]*)$"
 _VARIABLE_NAME = r"^(?!(item|unveil_.*)$)[a-z][a-z0-9_]{0,62}$"

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import argparse
 
-from unveil.cli import connect, kb_backtest, kb_diff, kb_explain, kb_lint, kb_new, kb_schema, kb_test
+from unveil.cli import (
+    connect,
+    kb_backtest,
+    kb_diff,
+    kb_explain,
+    kb_install,
+    kb_lint,
+    kb_new,
+    kb_pack,
+    kb_schema,
+    kb_sign,
+    kb_test,
+    kb_verify,
+)
 
 DESCRIPTION = """Write, lint, test, measure and compare fingerprints, remediations, playbooks and what the site adds.
 
@@ -20,6 +33,10 @@ ACTIONS = {
     "diff": kb_diff,
     "backtest": kb_backtest,
     "schema": kb_schema,
+    "pack": kb_pack,
+    "sign": kb_sign,
+    "verify": kb_verify,
+    "install": kb_install,
 }
 
 

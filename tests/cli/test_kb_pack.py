@@ -1,0 +1,119 @@
+"""`unveil kb pack|sign|verify|install` with real keys: who signed what, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from unveil.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="OpenSSH is not installed")
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder with two keys, a file that allows one of them, and a signed pack."""
+    folder = tmp_path_factory.mktemp("shelf")
+    for name in ("release", "stranger"):
+        key = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(folder / name)]
+        subprocess.run(key, check=True)
+    public = (folder / "release.pub").read_text()
+    (folder / "allowed").write_text(f'release@example.org namespaces="unveil-kb" {public}')
+    assert main(["kb", "pack", "--version", "7", "--output", str(folder / "site-7.tar.gz")]) == 0
+    assert main(["kb", "sign", str(folder / "site-7.tar.gz"), "--key", str(folder / "release")]) == 0
+    return folder
+
+
+@pytest.fixture
+def pack(shelf: Path, tmp_path: Path) -> Path:
+    """Give a copy of the pack and its signature."""
+    for ending in ("", ".sig"):
+        shutil.copy(shelf / f"site-7.tar.gz{ending}", tmp_path)
+    return tmp_path / "site-7.tar.gz"
+
+
+def test_packing_twice_gives_the_same_bytes(shelf: Path, tmp_path: Path) -> None:
+    assert main(["kb", "pack", "--version", "7", "--output", str(tmp_path / "again")]) == 0
+    assert (tmp_path / "again").read_bytes() == (shelf / "site-7.tar.gz").read_bytes()
+
+
+def test_a_signature_is_told_with_its_signer(shelf: Path, pack: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kb", "verify", str(pack), "--signers", str(shelf / "allowed")]) == 0
+    assert "signed by release@example.org" in capsys.readouterr().out
+    assert main(["kb", "verify", str(pack), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["version"], told["signer"]) == ("7", None)
+
+
+def test_what_is_changed_unsigned_or_signed_by_a_stranger_is_refused(
+    shelf: Path, pack: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["kb", "verify", str(pack), "--signers", str(shelf / "allowed")]
+    assert main(["kb", "sign", str(pack), "--key", str(shelf / "stranger")]) == 0
+    assert main(command) == 1
+    assert "is not in" in capsys.readouterr().err
+    shutil.copy(shelf / "site-7.tar.gz.sig", f"{pack}.sig")
+    assert main(["kb", "pack", "--version", "8", "--output", str(pack)]) == 0
+    assert main(command) == 1
+    assert "does not hold" in capsys.readouterr().err
+    Path(f"{pack}.sig").unlink()
+    assert main(command) == 1
+    assert "there is no signature" in capsys.readouterr().err
+    pack.write_bytes(b"no pack")
+    assert main(["kb", "sign", str(pack), "--key", str(shelf / "release")]) == 2
+    assert main(["kb", "verify", str(pack)]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_signature_for_another_purpose_is_none(shelf: Path, pack: Path) -> None:
+    Path(f"{pack}.sig").unlink()
+    sign = ["ssh-keygen", "-q", "-Y", "sign", "-f", str(shelf / "release"), "-n", "git", str(pack)]
+    subprocess.run(sign, check=True, capture_output=True)
+    assert main(["kb", "verify", str(pack), "--signers", str(shelf / "allowed")]) == 1
+
+
+def test_once_a_key_is_configured_only_what_is_signed_is_installed(
+    shelf: Path, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "kb"
+    assert main(["kb", "install", str(pack), "--kb", str(target)]) == 0
+    assert "nobody vouches for it" in capsys.readouterr().out
+    shutil.copy(shelf / "allowed", target / "inventory/allowed_signers")
+    assert main(["kb", "install", str(pack), "--kb", str(target)]) == 0
+    assert "signed by release@example.org" in capsys.readouterr().out
+    Path(f"{pack}.sig").unlink()
+    before = target.readlink()
+    assert main(["kb", "install", str(pack), "--kb", str(target)]) == 1
+    assert "there is no signature" in capsys.readouterr().err
+    assert target.readlink() == before
+    assert main(["kb", "install", "--rollback", "--kb", str(target)]) == 0
+    assert main(["kb", "lint", "--kb", str(target)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("install", "absent.tar.gz", "--kb", "target"), 2),
+        (("install", "absent.tar.gz"), 3),
+        (("install", "--kb", "target"), 3),
+        (("install", "--rollback", "--kb", "target"), 1),
+        (("sign", "absent.tar.gz", "--key", "absent"), 2),
+        (("verify", "absent.tar.gz"), 2),
+        (("pack", "--name", "../x"), 2),
+        (("pack", "--output", "no/such/folder/x"), 1),
+    ],
+)
+def test_what_is_asked_wrongly_is_said_in_one_line(
+    words: tuple[str, ...], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert main(["kb", *words]) == code
+    assert "Traceback" not in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

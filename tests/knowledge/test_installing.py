@@ -1,0 +1,158 @@
+"""A pack is put into use as a whole or not at all, keeps the site's inventory, and can be taken back."""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from unveil.errors import BadInputError, ConflictError, RefusedError, UnwritableError
+from unveil.knowledge import installing
+from unveil.knowledge.archive import Archive, archive_of, gather
+from unveil.knowledge.installing import install, roll_back
+from unveil.knowledge.load_child import LoadChild
+from unveil.knowledge.loading import load
+from unveil.knowledge.reload import Reloader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+POWER = "fingerprints/gpu/power_limit_low.yml"
+
+
+@pytest.fixture
+def pack(kb: Path) -> Callable[..., Archive]:
+    def make(version: str, level: str = "low") -> Archive:
+        files = gather(kb)
+        files[POWER] = files[POWER].replace(b"level: low", f"level: {level}".encode())
+        return archive_of(files, name="site", version=version, unveil="1")
+
+    return make
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    return tmp_path / "etc-kb"
+
+
+def level(target: Path) -> str:
+    knowledge = load(target).knowledge
+    assert knowledge is not None
+    found = knowledge.fingerprint("power_limit_low")
+    assert found is not None
+    return found.level
+
+
+def test_the_link_goes_over_in_one_step_and_comes_back(pack: Callable[..., Archive], target: Path) -> None:
+    first = install(pack("6", "low"), target)
+    assert (Path(first.folder).name, first.before) == ("0001-site-6", "")
+    assert target.is_symlink()
+    assert level(target) == "low"
+    second = install(pack("7", "high"), target)
+    assert (Path(second.folder).name, second.before) == ("0002-site-7", first.folder)
+    assert level(target) == "high"
+    back = roll_back(target)
+    assert Path(back.folder).name == "0003-site-6"
+    assert level(target) == "low"
+    roll_back(target)
+    assert level(target) == "high"
+    kept = sorted(each.name for each in target.with_name("etc-kb.installed").iterdir() if each.name[0] != ".")
+    assert kept == ["0003-site-6", "0004-site-7", "previous"]
+
+
+def test_the_inventory_is_the_sites_and_goes_with_it(pack: Callable[..., Archive], target: Path) -> None:
+    install(pack("6"), target)
+    values = target / "inventory/values.yml"
+    values.write_text("apiVersion: unveil/v1\nkind: SiteValues\nvalues: {mine: 7}\n")
+    (target / "inventory/allowed_signers").write_text("me\n")
+    for change in (lambda: install(pack("7"), target), lambda: roll_back(target)):
+        change()
+        assert "mine: 7" in values.read_text()
+        assert (target / "inventory/allowed_signers").read_text() == "me\n"
+
+
+def test_a_pack_does_not_bring_who_may_sign(kb: Path, target: Path) -> None:
+    files = {**gather(kb), "inventory/allowed_signers": b"thief ssh-ed25519 AAAA\n"}
+    install(archive_of(files, name="site", version="1", unveil="1"), target)
+    assert not (target / "inventory/allowed_signers").exists()
+
+
+def test_a_pack_that_does_not_load_changes_nothing(kb: Path, pack: Callable[..., Archive], target: Path) -> None:
+    install(pack("6", "low"), target)
+    before = target.readlink()
+    files = {**gather(kb), POWER: b"kind: ["}
+    with pytest.raises(BadInputError, match=rf"does not load here: {POWER}"):
+        install(archive_of(files, name="site", version="7", unveil="1"), target)
+    assert target.readlink() == before
+    assert level(target) == "low"
+    assert [each.name for each in target.with_name("etc-kb.installed").iterdir() if each.name != ".lock"] == [
+        "0001-site-6"
+    ]
+
+
+def test_a_step_that_fails_leaves_what_was_in_use(
+    pack: Callable[..., Archive], target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(pack("6", "low"), target)
+
+    def full(link: Path, where: str) -> None:
+        raise OSError(28, "No space left on device", str(link))
+
+    monkeypatch.setattr(installing, "_point", full)
+    with pytest.raises(UnwritableError, match="No space left on device"):
+        install(pack("7", "high"), target)
+    assert level(target) == "low"
+    with pytest.raises(RefusedError, match="nothing was installed"):
+        roll_back(target)
+
+
+def test_what_was_not_installed_is_not_touched(kb: Path, pack: Callable[..., Archive], target: Path) -> None:
+    with pytest.raises(RefusedError, match="was not put there by"):
+        install(pack("7"), kb)
+    target.symlink_to(kb)
+    with pytest.raises(RefusedError, match="was not put there by"):
+        install(pack("7"), target)
+    for nothing in (kb, target, kb.with_name("absent")):
+        with pytest.raises(RefusedError, match="nothing was installed"):
+            roll_back(nothing)
+
+
+def test_two_at_a_time_are_refused(pack: Callable[..., Archive], target: Path) -> None:
+    install(pack("6"), target)
+    with (target.with_name("etc-kb.installed") / ".lock").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(ConflictError, match="under way"):
+            install(pack("7"), target)
+
+
+@pytest.mark.slow
+def test_a_running_watcher_goes_over_and_back(pack: Callable[..., Archive], target: Path) -> None:
+    install(pack("6", "low"), target)
+    child = LoadChild()
+    reloader = Reloader(target, child=child)
+    try:
+        reloader.start(100.0)
+        for change, wanted in (
+            (lambda: install(pack("7", "high"), target), "high"),
+            (lambda: roll_back(target), "low"),
+        ):
+            change()
+            assert _level_in_use(reloader) == wanted
+    finally:
+        reloader.close()
+        child.close()
+
+
+def _level_in_use(reloader: Reloader) -> str:
+    import time
+
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        if (found := reloader.poll(200.0)) is not None and found.knowledge is not None:
+            fingerprint = found.knowledge.fingerprint("power_limit_low")
+            assert fingerprint is not None
+            return fingerprint.level
+        time.sleep(0.02)
+    raise AssertionError("the watcher did not go over")

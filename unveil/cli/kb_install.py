@@ -1,0 +1,52 @@
+"""`unveil kb install`: put a pack into use, or take it back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unveil.cli import draw, kb_verify
+from unveil.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+SUMMARY = "put a pack into use in one step, or take it back"
+DESCRIPTION = """Put a pack into use at --kb DIR: everything or nothing, in one step, and only when it loads together
+with the site's inventory, which stays. A running watcher goes over to it by itself. Once DIR/inventory/allowed_signers is
+there (or --signers is given), a pack must be signed by one of them.
+
+DIR becomes a symbolic link into DIR.installed/. --rollback puts into use again what was there before."""
+EXAMPLE = "unveil kb install site-7.tar.gz --kb /etc/unveil/kb"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("pack", type=Path, metavar="PACK", nargs="?", help="made by `unveil kb pack`")
+    what.add_argument("--rollback", action="store_true", help="put into use again what was there before")
+    kb_verify.add_signers(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Install, or roll back."""
+    from unveil.knowledge.installing import install, roll_back
+    from unveil.records.codec import encode
+
+    if arguments.kb is None:
+        raise UsageError("--kb says where to install", hint="e.g. --kb /etc/unveil/kb")
+    target = Path(arguments.kb)
+    if arguments.rollback:
+        signed_by, done = None, roll_back(target)
+    else:
+        archive, signed_by = kb_verify.check(arguments.pack, target, arguments.signers)
+        done = install(archive, target)
+    if arguments.json:
+        draw.print_json({**encode(done), "signer": signed_by})
+        return 0
+    if not arguments.rollback:
+        draw.line(kb_verify.vouched(signed_by), style="green" if signed_by else "yellow")
+    draw.line(f"in use now: {done.folder}")
+    if done.before:
+        draw.line(f"before: {done.before}; `unveil kb install --rollback --kb {target}` takes it back")
+    return 0

@@ -1,0 +1,88 @@
+"""`unveil kb verify`: what is in a pack, and who signed it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unveil.cli import draw
+from unveil.errors import UnreadableError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from unveil.knowledge.archive import Archive
+
+SUMMARY = "say what is in a pack and who signed it"
+DESCRIPTION = """Read a pack as `kb install` would, and check its signature PACK.sig against the allowed signers: those
+of --signers, else inventory/allowed_signers of the knowledge base (--kb). Where there are none, it is only said that
+nobody vouches for it. Exit 1 when a signature is demanded and does not hold, 2 when the file is no pack."""
+EXAMPLE = "unveil kb verify site-7.tar.gz --kb /etc/unveil/kb"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    parser.add_argument("pack", type=Path, metavar="PACK", help="made by `unveil kb pack`")
+    add_signers(parser)
+
+
+def add_signers(parser: argparse.ArgumentParser) -> None:
+    """Give an action the flag that says who may sign."""
+    parser.add_argument(
+        "--signers", type=Path, metavar="FILE",
+        help="who may sign, as in ssh-keygen(1) ALLOWED SIGNERS (default: inventory/allowed_signers of --kb)",
+    )  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Verify."""
+    from unveil.knowledge.content import knowledge_root
+
+    archive, signed_by = check(arguments.pack, knowledge_root(arguments.kb), arguments.signers)
+    if arguments.json:
+        told = {"name": archive.name, "version": archive.version, "digest": archive.digest, "signer": signed_by}
+        draw.print_json({**told, "files": list(archive.files)})
+        return 0
+    draw.line(f"{archive.name} {archive.version}: {len(archive.files)} files, digest {archive.digest}")
+    draw.line(vouched(signed_by), style="green" if signed_by else "yellow")
+    return 0
+
+
+def vouched(signed_by: str | None) -> str:
+    """Return the line that says who vouches for a pack."""
+    if signed_by is None:
+        return "nobody vouches for it: no allowed signers are configured"
+    return f"signed by {draw.plain(signed_by, 200)}"
+
+
+def check(pack: Path, root: Path, signers: Path | None) -> tuple[Archive, str | None]:
+    """Return what is in a pack and who signed it, None where nobody has to.
+
+    Args:
+        root: the knowledge base whose site says who may sign.
+    """
+    from unveil.knowledge.archive import read_archive
+    from unveil.knowledge.signing import signature_of, signer, signers_of
+
+    content = read(pack)
+    allowed = signers_of(root, signers)
+    signed_by = None if allowed is None else signer(content, signature_of(pack), allowed)
+    return read_archive(content), signed_by
+
+
+def read(pack: Path) -> bytes:
+    """Return the bytes of a pack.
+
+    Raises:
+        UnreadableError: there is none.
+        BadInputError: it is too large, or no pack.
+    """
+    from unveil.knowledge.archive import MAX_ARCHIVE_BYTES, read_archive
+
+    try:
+        with pack.open("rb") as stream:
+            content = stream.read(MAX_ARCHIVE_BYTES + 1)
+    except OSError as error:
+        raise UnreadableError(f"{pack}: {error.strerror}") from error
+    read_archive(content)
+    return content

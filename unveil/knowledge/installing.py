@@ -1,0 +1,177 @@
+"""Put a pack into use, as a whole or not at all, and take it back.
+
+The knowledge base at ``DIR`` is a symbolic link into ``DIR.installed/``, where each installation is a folder::
+
+    /etc/unveil/kb            → kb.installed/0002-site-7
+    /etc/unveil/kb.installed/   0001-site-6  0002-site-7  previous → 0001-site-6
+
+A new folder is written, flushed, and loaded as the watcher would load it; then the link is replaced in one step, which
+a running watcher follows. The inventory is the site's own and goes with it: a pack brings one only to a new place. To
+roll back is to install what was there before, under today's inventory.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unveil.errors import BadInputError, ConflictError, RefusedError, UnwritableError
+from unveil.knowledge.archive import MANIFEST
+from unveil.knowledge.content import FINGERPRINTS, FOLDERS, INVENTORY
+from unveil.knowledge.loading import load
+from unveil.knowledge.signing import SIGNERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from unveil.knowledge.archive import Archive
+
+PREVIOUS = "previous"
+_ENDING = ".installed"
+_WIDTH = 4  # digits of the number that each installation begins with
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """What is in use now, and what was before: names of folders, the latter empty when there was nothing."""
+
+    folder: str
+    before: str
+
+
+def install(archive: Archive, target: Path) -> Installed:
+    """Put a pack into use.
+
+    Raises:
+        RefusedError: *target* is something that was not installed.
+        BadInputError: the pack does not load together with the site's inventory.
+        ConflictError: another installation is under way.
+        UnwritableError: the disk does not take it; nothing was changed.
+    """
+    files = {MANIFEST: archive.manifest, **archive.files}
+    return _put(files, f"{archive.name}-{archive.version}", target)
+
+
+def roll_back(target: Path) -> Installed:
+    """Put into use again what was there before the last installation. Twice, and the last one is back.
+
+    Raises:
+        RefusedError: there was nothing before. Otherwise as `install`.
+    """
+    before = _installed(target) / PREVIOUS
+    if not target.is_symlink() or not (before / FINGERPRINTS).is_dir():
+        raise RefusedError(f"nothing was installed at {target} before what is there")
+    folder = before.resolve()
+    files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return _put(files, folder.name[_WIDTH + 1 :], target)
+
+
+def _put(files: Mapping[str, bytes], name: str, target: Path) -> Installed:
+    installed = _installed(target)
+    if os.path.lexists(target) and not _is_ours(target, installed):
+        what = f"{target} was not put there by `kb install`"
+        raise RefusedError(what, hint=f"move it away first: mv {target} {target}.own")
+    current = target.resolve() if target.exists() else None
+    try:
+        with _locked(installed):
+            return _exchange(files, name, target, current)
+    except OSError as error:
+        what = f"{error.filename or target} cannot be written: {error.strerror}"
+        raise UnwritableError(what, hint="what was in use still is") from error
+
+
+def _exchange(files: Mapping[str, bytes], name: str, target: Path, current: Path | None) -> Installed:
+    installed = _installed(target)
+    scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=installed))
+    try:
+        scratch.chmod(0o755)
+        _write(files, scratch, current)
+        loaded = load(scratch)
+        if loaded.knowledge is None:
+            first = f"{loaded.errors[0]}".removeprefix(f"{scratch}/")
+            raise BadInputError(f"the pack does not load here: {first}", hint="what was in use still is")
+        folder = installed / f"{_next(installed):0{_WIDTH}d}-{name}"
+        scratch.rename(folder)
+    except BaseException:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise
+    try:
+        if current is not None:
+            _point(installed / PREVIOUS, current.name)
+        _point(target, f"{installed.name}/{folder.name}")
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    kept = {folder.name, current.name if current else ""}
+    for old in installed.iterdir():
+        if old.is_dir() and not old.is_symlink() and old.name not in kept:
+            shutil.rmtree(old, ignore_errors=True)
+    return Installed(folder=str(folder), before="" if current is None else str(current))
+
+
+def _write(files: Mapping[str, bytes], scratch: Path, current: Path | None) -> None:
+    """Write the files of a pack and the inventory that holds: the site's, or the pack's where there is none."""
+    own = current is not None and (current / INVENTORY).is_dir()
+    # Who may sign is never for the signed to say.
+    brought = {
+        path: content
+        for path, content in files.items()
+        if path != SIGNERS and not (own and path.startswith(f"{INVENTORY}/"))
+    }
+    for path, content in brought.items():
+        file = scratch / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("xb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+    if own and current is not None:
+        shutil.copytree(current / INVENTORY, scratch / INVENTORY, symlinks=True)
+    for folder in FOLDERS:
+        (scratch / folder).mkdir(exist_ok=True)
+
+
+def _next(installed: Path) -> int:
+    taken = [each.name[:_WIDTH] for each in installed.iterdir() if each.name[:_WIDTH].isdecimal()]
+    return 1 + max(map(int, taken), default=0)
+
+
+def _point(link: Path, where: str) -> None:
+    """Let a symbolic link point elsewhere in one step."""
+    fresh = link.with_name(f".{link.name}.{os.getpid()}")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(where)
+    fresh.replace(link)
+    descriptor = os.open(link.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _is_ours(target: Path, installed: Path) -> bool:
+    return target.is_symlink() and target.readlink().parts[0] == installed.name
+
+
+def _installed(target: Path) -> Path:
+    return target.with_name(target.name + _ENDING)
+
+
+@contextmanager
+def _locked(installed: Path) -> Iterator[None]:
+    installed.mkdir(mode=0o755, exist_ok=True)
+    descriptor = os.open(installed / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConflictError("another installation is under way here", hint="wait for it to end") from error
+        yield
+    finally:
+        os.close(descriptor)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unveil.engine.status import Lateness, resident_bytes
+from unveil.engine.status import Cost, Lateness, resident_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,3 +62,12 @@ def test_the_status_is_plain_json_and_names_what_is_wrong(watch: Callable[..., A
     assert "no run can start" in problems[0]
     assert problems[1:] == ["something (2 times)"]
     watcher.journal._db.execute("PRAGMA query_only = OFF")
+
+
+def test_the_cost_is_that_of_the_time_since_the_oldest_mark_not_of_the_start() -> None:
+    end = time.process_time() + 0.2
+    while time.process_time() < end:
+        pass
+    cost = Cost()
+    time.sleep(0.2)
+    assert 0.0 < cost.share() < 0.5

@@ -55,45 +55,63 @@ def test_fast_files_are_read_at_every_tick(reader) -> None:
     assert block.times_ns.tolist() == [number * TICK for number in range(5)]
 
 
-def test_the_files_of_a_slower_pace_are_spread_over_ticks(reader) -> None:
+def test_a_fast_file_that_grew_is_read_to_its_end_all_the_same(reader, procfs) -> None:
+    made, _source = reader(FAST, 1, "ab", size=10)
+    for number in range(12):  # beyond those that are measured
+        made.read(number, number * TICK)
+    procfs.write("b", "b 2\n" + "x" * 20_000 + "\nb 3\n")
+    made.read(12, 12 * TICK)
+    text = made._rows[-1].texts[1]
+    assert text is not None
+    assert text.endswith(b"b 3\n")
+
+
+def test_a_fast_file_that_is_gone_takes_none_of_the_others_away(reader) -> None:
+    made, source = reader(FAST, 1, "abc")
+    for number in range(12):
+        made.read(number, number * TICK)
+    source.files[1].close()
+    made.use([source])
+    made.read(12, 12 * TICK)
+    assert [text is None for text in made._rows[-1].texts] == [False, True, False]
+
+
+def test_the_files_of_a_slower_pace_are_read_where_a_second_is_judged(reader) -> None:
     made, source = reader(MEDIUM, 10, "abcdefgh")
-    assert ticks_that_read(made, source, range(20)) == {1: 2, 3: 2, 5: 2, 7: 2, 11: 2, 13: 2, 15: 2, 17: 2}
+    assert ticks_that_read(made, source, range(20)) == {0: 8, 10: 8}
     (block,) = made.collect()
-    assert block.times_ns.tolist() == [4 * TICK, 14 * TICK]
+    assert block.times_ns.tolist() == [0, 10 * TICK]
 
 
-def test_few_bytes_are_not_worth_many_ticks(reader) -> None:
-    made, source = reader(MEDIUM, 10, "abcdefgh", size=10)
-    assert ticks_that_read(made, source, range(10)) == {1: 8}
+def test_much_text_is_spread_over_seconds(reader) -> None:
+    made, source = reader(SLOW, 20, "abcdefgh", size=100_000)
+    assert ticks_that_read(made, source, range(40)) == {0: 4, 10: 4, 20: 4, 30: 4}
+    (block,) = made.collect()
+    assert block.times_ns.tolist() == [5 * TICK, 25 * TICK]
 
 
-def test_no_tick_carries_two_of_the_slower_paces_at_once(reader) -> None:
-    medium = set(ticks_that_read(*reader(MEDIUM, 10, "abcdefgh"), range(100)))
-    slow = set(ticks_that_read(*reader(SLOW, 20, "abcdefghijklmnop"), range(100)))
-    slower = set(ticks_that_read(*reader(SLOWER, 50, "abcd"), range(100)))
-    slowest = set(ticks_that_read(*reader(SLOWEST, 100, "abcdef"), range(100)))
-    assert len(slowest) == 4
-    paces = (medium, slow, slower, slowest)
-    assert sum(map(len, paces)) == len(set().union(*paces))
-    assert not any(tick % 10 == 0 for tick in set().union(*paces))
+def test_seldom_paces_with_little_to_read_have_seconds_of_their_own(reader) -> None:
+    slower = set(ticks_that_read(*reader(SLOWER, 50, "abcd"), range(200)))
+    slowest = set(ticks_that_read(*reader(SLOWEST, 100, "abcdef"), range(200)))
+    assert slower == {10, 60, 110, 160}
+    assert slowest == {30, 130}
 
 
 def test_missed_ticks_are_caught_up_once_and_never_twice_in_one_tick(reader) -> None:
-    made, source = reader(MEDIUM, 10, "abcdefgh")
-    assert ticks_that_read(made, source, [0, 1, 6, 9, 47, 48, 51]) == {1: 2, 6: 4, 9: 2, 47: 8, 51: 2}
+    made, source = reader(SLOW, 20, "abcdefgh", size=100_000)
+    assert ticks_that_read(made, source, [0, 11, 18, 57, 58, 61]) == {0: 4, 11: 4, 57: 8, 61: 4}
     (block,) = made.collect()
-    assert block.times_ns.tolist() == [5 * TICK, 47 * TICK]
+    assert block.times_ns.tolist() == [55 * TICK // 10, 57 * TICK]
 
 
 def test_a_row_goes_on_with_the_files_it_began_with(reader, procfs) -> None:
-    made, _source = reader(MEDIUM, 10, "abcdefgh")
-    made.read(1, 1 * TICK)
+    made, _source = reader(SLOW, 20, "abcdefgh", size=100_000)
+    made.read(0, 0)
     made.use([])
-    for number in (3, 5, 7):
-        made.read(number, number * TICK)
+    made.read(10, 10 * TICK)
     (block,) = made.collect()
     assert len(block.layout.channels) == 8
-    made.read(11, 11 * TICK)
+    made.read(20, 20 * TICK)
     assert made.collect() == []
 
 

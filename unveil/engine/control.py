@@ -68,6 +68,8 @@ class ControlServer:
         finally:
             os.umask(mask)
         self._listener.listen(MAX_PEERS)
+        self._knocking = select.poll()
+        self._knocking.register(self._listener.fileno(), select.POLLIN)
         self._made = path.stat().st_ino
 
     def close(self) -> None:
@@ -119,7 +121,8 @@ class ControlServer:
         remaining = (deadline_ns - time.monotonic_ns()) / 1e9
         if remaining > 0:
             time.sleep(remaining)
-        self._accept()
+        if self._knocking.poll(0):
+            self._accept()
 
     def _accept(self) -> bool:
         """Take in a peer; return False when this process has no descriptor left for one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from array import array
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     from unveil.engine.watch import Watch
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-
-
+_KEPT_TICKS = 6000
+_MARKS = 7  # of the cost, ten seconds apart
 LATE_MS = 5.0
 
 
@@ -32,21 +33,38 @@ class Lateness:
         self.taken = 0
         self.missed = 0
         self.late = 0
-        self._late_ms: deque[float] = deque(maxlen=6000)
+        self._late_ms = array("d", bytes(8 * _KEPT_TICKS))
 
     def add(self, late_ms: float, missed: int) -> None:
         """Count one tick, and those that were due and did not happen before it."""
+        self._late_ms[self.taken % _KEPT_TICKS] = late_ms
         self.taken += 1
         self.missed += missed
         self.late += late_ms > LATE_MS
-        self._late_ms.append(late_ms)
 
     def quantile(self, share: float) -> float:
         """Return the lateness that this share of the kept ticks stayed below; 0 before the first."""
-        if not self._late_ms:
+        if not self.taken:
             return 0.0
-        ordered = sorted(self._late_ms)
+        ordered = sorted(self._late_ms[: self.taken])
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+class Cost:
+    """The CPU time of this process over the last minute: what was spent on starting is nobody's running cost."""
+
+    def __init__(self) -> None:
+        self._marks: deque[tuple[int, int]] = deque(maxlen=_MARKS)
+        self.mark()
+
+    def mark(self) -> None:
+        """Note what was spent so far; called every ten seconds."""
+        self._marks.append((time.monotonic_ns(), time.process_time_ns()))
+
+    def share(self) -> float:
+        """Return the share of one core that was spent since the oldest mark, about a minute ago."""
+        then_ns, spent_ns = self._marks[0]
+        return (time.process_time_ns() - spent_ns) / max(1, time.monotonic_ns() - then_ns)
 
 
 def resident_bytes() -> int:
@@ -83,7 +101,7 @@ def describe(watch: Watch) -> dict[str, Any]:
             "late_p50_ms": watch.lateness.quantile(0.5),
             "late_p99_ms": watch.lateness.quantile(0.99),
         },
-        "cost": {"cpu_share": time.process_time() / uptime_s, "rss_bytes": resident_bytes()},
+        "cost": {"cpu_share": watch.cost.share(), "rss_bytes": resident_bytes()},
         "channels": 0 if latest is None else sum(len(block.layout.channels) for block in latest.window.blocks),
         "features": 0 if latest is None else len(latest.vector.layout.ids),
         "episodes_open": len(watch.pipeline.episodes.open),

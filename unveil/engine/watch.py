@@ -1,8 +1,9 @@
 """The watch loop: one thread, absolute deadlines, ten ticks a second; everything else happens between two ticks.
 
-Reading is spread over the second so that no tick carries all of it: samples at each tick, windows after the tenth,
-facts and housekeeping in between. Training, playbooks, GPUs and loading of knowledge are other processes (or, for the
-last, a thread that only reads files); nothing can make this loop wait.
+Nine ticks of ten only read; the tenth also judges what the second brought and keeps house. Waking is what costs: a
+process that slept for 100 ms finds no cache warm, so all that can wait is done while it is awake anyway. Training,
+playbooks, GPUs and loading of knowledge are other processes (or, for the last, a thread that only reads files);
+nothing can make this loop wait.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from unveil.engine.journalling import Journalling
 from unveil.engine.knowledge import KnowledgeInUse
 from unveil.engine.metrics import Meter
 from unveil.engine.metrics_link import MetricsLink
-from unveil.engine.nvml_backend import NvmlBackend
+from unveil.engine.nvml_backend import NvmlBackend, NvmlLooks
 from unveil.engine.observation import Observation
 from unveil.engine.pipeline import Pipeline
 from unveil.engine.problems import Problems
 from unveil.engine.run_driver import RunDriver
 from unveil.engine.situation import Situation
 from unveil.engine.state_dir import StateDir
-from unveil.engine.status import Lateness, describe
+from unveil.engine.status import Cost, Lateness, describe
 from unveil.engine.training import Training
 from unveil.engine.watched import Grounds
 from unveil.errors import RefusedError, UnveilError
@@ -60,6 +61,7 @@ TICK_NS = 100_000_000
 TICKS = 10  # a second
 PRUNE_S = 60.0
 MOST_FAULTS = 10
+COST_S = 10.0
 FOLLOW_S = 5.0  # how often an episode that merely goes on is journalled
 GPU_SETTLE_S = 4.0  # values of the GPU child are up to two seconds old: those from before a write are not looked at
 
@@ -70,6 +72,7 @@ class _Due:
 
     prune_ns: int = 0
     follow_ns: int = 0
+    cost_ns: int = 0
 
 
 class Watch:
@@ -82,6 +85,7 @@ class Watch:
         self.clock = time.time
         self.state_dir = StateDir(settings.state_dir)
         self.lateness = Lateness()
+        self.cost = Cost()
         self.problems = Problems()
         self._due = _Due()
         self._stopping = False
@@ -145,6 +149,7 @@ class Watch:
         self.training = Training(self.state_dir, self.pipeline.ensemble)
         opened.callback(self.training.close)
         self.settings = ManagedSettings(self.config.host_root, backends={"nvml": NvmlBackend()})
+        self._looks = NvmlLooks()
         self.runs = RunDriver(
             journal=self.journal,
             queries=self.queries,
@@ -172,31 +177,35 @@ class Watch:
         Raises:
             RefusedError: the state directory is no longer ours; what is remembered and decided would be lost.
         """
+        self.cost = Cost()  # anew: from here on it is the loop's
         next_ns = time.monotonic_ns() + TICK_NS
-        tick = 0
+        number, judged_at = 0, 0
+        read, late, serve, clock = self.observation.tick, self.lateness.add, self._server.serve_until, time.monotonic_ns
         while not self._stopping:
-            self._server.serve_until(next_ns)
-            now_ns = time.monotonic_ns()
+            serve(next_ns)
+            now_ns = clock()
             if now_ns < next_ns:
                 continue  # a signal woke us
-            self._guarded(self.observation.tick, now_ns)
+            self._guarded(read, now_ns)
             missed = (now_ns - next_ns) // TICK_NS
-            self.lateness.add((now_ns - next_ns) / 1e6, missed)
+            late((now_ns - next_ns) / 1e6, missed)
             next_ns += (missed + 1) * TICK_NS
-            tick += 1
-            if tick % TICKS == 0:
-                self._guarded(self._second, now_ns)
-            elif tick % TICKS == TICKS // 2:
+            number += missed
+            if number >= judged_at:
+                judged_at = number - number % TICKS + TICKS
                 self._refuse_lost_state()
-                self._guarded(self._between, now_ns)
+                self._guarded(self._second, now_ns)
+                self._guarded(self._housekeeping, now_ns)
+            number += 1
 
     def _guarded(self, step: Callable[[int], None], now_ns: int) -> None:
         """Take a step of the loop; one that fails must not end the watch, the same one ten times in a row does."""
-        name = step.__name__
         try:
             step(now_ns)
-            self._faults[name] = 0
+            if self._faults:
+                self._faults.pop(step.__name__, None)
         except Exception as error:
+            name = step.__name__
             self._faults[name] = self._faults.get(name, 0) + 1
             _LOG.exception("a fault in unveil itself")
             self._complain(f"a fault in unveil itself: {type(error).__name__}: {error}"[:300])
@@ -255,8 +264,8 @@ class Watch:
             for trouble in self.runs.second(outcomes[-1].vector if outcomes else None, self.pipeline.matching):
                 self._complain(trouble)
 
-    def _between(self, now_ns: int) -> None:
-        """Do, half a second away from judging, what takes a moment."""
+    def _housekeeping(self, now_ns: int) -> None:
+        """Do, once a second, what no window waits for."""
         wall_s = self.clock()
         if self.observation.facts_due(now_ns):
             self.observation.refresh_facts(now_ns)
@@ -276,6 +285,9 @@ class Watch:
             self._complain(complaint)
         if self._metrics is not None:
             self._metrics.poll(now_ns, self.meter.families)
+        if now_ns >= self._due.cost_ns:
+            self._due.cost_ns = now_ns + int(1e9 * COST_S)
+            self.cost.mark()
         if now_ns >= self._due.prune_ns:
             self._due.prune_ns = now_ns + int(1e9 * PRUNE_S)
             self.journalling.attempt(lambda: self._prune(wall_s), wall_s)
@@ -331,7 +343,10 @@ class Watch:
     def _peek(self, address: str, since_write_s: float) -> str | None:
         """Return a setting's content without ever waiting: a GPU's from its newest sample, others from the kernel."""
         if address.startswith("nvml:"):
-            return None if since_write_s < GPU_SETTLE_S else self.observation.gpu_settings().get(address)
+            if since_write_s < GPU_SETTLE_S:
+                return None
+            sampled = self.observation.gpu_settings()
+            return sampled[address] if address in sampled else self._looks.peek(address, self.clock())
         return self.settings.peek(address)
 
     def _complain(self, what: str) -> None:

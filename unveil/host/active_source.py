@@ -158,5 +158,5 @@ class ActiveSource:
         file = KeptFile(self._surroundings.root, feed)
         text = file.read()
         if text is not None:
-            file.learn(text)
+            file.learn(file.cut(text))
         return file

@@ -53,6 +53,7 @@ class Decoder:
         self._extra = extra
         self._sources = tuple(sources)
         self._files = [(source, file) for source in sources for file in source.files]
+        self._cuts = [(place, file.feed.cut) for place, (_, file) in enumerate(self._files) if file.feed.cut]
         self._shapes = [file.shape for _, file in self._files]
         self.layout = layout or Layout(extra)
         self._plan()
@@ -60,10 +61,14 @@ class Decoder:
     def decode(self, rows: Sequence[Row]) -> list[SampleBlock]:
         """Return the samples of rows, oldest first; a block for each layout they had. Empty without channels."""
         before = thread_time_ns()
+        for place, cut in self._cuts:
+            for row in rows:
+                if (text := row.texts[place]) is not None:
+                    row.texts[place] = cut(text)
         blocks = self._decode(rows)
         cost = (thread_time_ns() - before) / len(rows)
-        for source in self._sources:
-            source.parse_ns = cost * sum(file.shape.count for file in source.files) / max(1, self._batch.count)
+        for source, share in self._shares:
+            source.parse_ns = cost * share
         return [block for block in blocks if block.layout.channels]
 
     def _decode(self, rows: Sequence[Row]) -> list[SampleBlock]:
@@ -115,6 +120,8 @@ class Decoder:
 
     def _plan(self) -> None:
         self._batch = Batch(self._shapes)
+        counts = {source: sum(file.shape.count for file in source.files) for source in self._sources}
+        self._shares = [(source, count / max(1, self._batch.count)) for source, count in counts.items() if count]
         channels = self._batch.channels + self._extra
         if channels != self.layout.channels:
             self.layout = Layout(channels)
@@ -124,9 +131,12 @@ class Decoder:
         missing: list[tuple[int, int]] = []
         texts: list[list[bytes]] = []
         for index, row in enumerate(rows):
-            full = [shape.text if text is None else text for shape, text in zip(self._shapes, row.texts, strict=True)]
-            missing += [(index, place) for place, text in enumerate(row.texts) if text is None]
-            texts.append(full)
+            there = [text for text in row.texts if text is not None]
+            if len(there) < len(row.texts):
+                missing += [(index, place) for place, text in enumerate(row.texts) if text is None]
+                full = zip(self._shapes, row.texts, strict=True)
+                there = [shape.text if text is None else text for shape, text in full]
+            texts.append(there)
         values = self._batch.decode(texts)
         if values is None:
             return None

@@ -24,6 +24,7 @@ UNSUPPORTED = frozenset({errno.EINVAL, errno.EOPNOTSUPP, errno.ENODATA, errno.EI
 _LEAST = 4096
 _MOST = 1 << 26  # more is no kernel table
 _MOST_WHOLE = 1 << 16
+_PAGE = 4096  # what the kernel fills before it answers with what it has, a record that does not fit left out
 
 _pread = os.pread
 
@@ -39,7 +40,6 @@ class KeptFile:
 
     __slots__ = (
         "_brief",
-        "_cut",
         "_descriptor",
         "_pieces",
         "_root",
@@ -61,7 +61,6 @@ class KeptFile:
         self._brief = not feed.kept
         self._turn = 0
         self._size = _LEAST
-        self._cut = feed.cut
         self._pieces = not feed.whole
         self.open()
 
@@ -74,6 +73,16 @@ class KeptFile:
     def retried(self) -> bool:
         """Tell whether it is worth to open it again."""
         return not self.is_open and self.error not in UNSUPPORTED
+
+    @property
+    def handle(self) -> tuple[int, int] | None:
+        """Return (descriptor, bytes to ask for) of a file that stays open: what a bare ``pread`` takes."""
+        return (self._descriptor, self._size) if self._descriptor >= 0 else None
+
+    @property
+    def surely_all(self) -> int:
+        """Return how long an answer may be and be all of the file for sure: no record is longer than half a page."""
+        return _PAGE // 2 if self._pieces else self._size - 1
 
     def open(self) -> None:
         """Open it, or keep the reason why not."""
@@ -97,19 +106,17 @@ class KeptFile:
             self._descriptor = -1
 
     def read(self) -> bytes | None:
-        """Return its text now, None where it cannot be read."""
+        """Return its text now, uncut; None where it cannot be read."""
         if self._brief:
             return self._read_briefly()
         if self._descriptor < 0:
             return None
         try:
             text = _pread(self._descriptor, self._size, 0)
-            if self._pieces or len(text) == self._size:
-                text = self._rest(text)
+            return text if len(text) <= self.surely_all else self._rest(text)
         except OSError as error:
             self._give_up(error)
             return None
-        return text if self._cut is None else self._cut(text)
 
     def _read_briefly(self) -> bytes | None:
         if self.error:
@@ -118,15 +125,18 @@ class KeptFile:
         path = turns[self._turn % len(turns)]
         self._turn += 1
         try:
-            text = self._root.read(path) if self._pieces else self._root.head(path, _MOST_WHOLE)
+            return self._root.read(path) if self._pieces else self._root.head(path, _MOST_WHOLE)
         except OSError as error:
             if len(turns) == 1:  # of several, one (an offline CPU) must not take the others away
                 self._give_up(error)
             return None
-        return text if self._cut is None else self._cut(text)
+
+    def cut(self, text: bytes) -> bytes:
+        """Return a text as it is parsed; see ``Feed.cut``."""
+        return text if self.feed.cut is None else self.feed.cut(text)
 
     def learn(self, text: bytes) -> Shape:
-        """Take the shape of a text and return it."""
+        """Take the shape of a text that was cut, and return it."""
         self.shape = learn(text, self.feed.parser)
         return self.shape
 

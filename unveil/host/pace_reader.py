@@ -1,30 +1,38 @@
 """PaceReader: reads the sources of one pace when they are due, and has what was read parsed once a second.
 
-The files of a pace are spread over several ticks, so that no tick carries them all; together they make one row. The
-time of a row is the middle between its first and its last reading. As each file is always read at the same place in
-the row, a rate is as exact as the ticks are punctual.
+The fast pace is all that most ticks do, so it is a bare ``pread`` for each file. The slower paces are read at the
+ticks at which the second is judged: waking costs more than reading, as whatever was not touched for a while is no
+longer in any cache, and that tick touches everything anyway. Where a pace has much to read, it is spread over several
+seconds; together that makes one row, whose time is the middle between its first and its last reading. As each file is
+always read at the same place in the row, a rate is as exact as the ticks are punctual.
 """
 
 from __future__ import annotations
 
+import os
 from time import thread_time_ns
 from typing import TYPE_CHECKING
 
 from unveil.host.decoder import Decoder, Row
-from unveil.host.source import FAST, MEDIUM, SLOW, SLOWER
+from unveil.host.source import SLOWER, SLOWEST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from unveil.host.active_source import ActiveSource
+    from unveil.host.kept_file import KeptFile
     from unveil.host.source import Pace
     from unveil.records.metric import Channel
     from unveil.records.sample import SampleBlock
 
-_SLOT_BYTES = 4096  # text that is worth a tick of its own
+SECOND = 10  # ticks, from one at which samples are judged to the next; those are the multiples of it
+_SLOT_BYTES = 1 << 17  # text that is worth a tick of its own: a millisecond
 _OPENING_BYTES = 256  # text that costs as much as to open a file
-_MEASURED_EVERY = 10  # ticks; asking for the time costs a good part of what reading a fast file does
+_MEASURED_FIRST = 10  # rows, then one in fifty ticks: to ask for the time costs a good part of what reading does
+_MEASURED_EVERY = 50
 _MOST_ROWS = 600  # a minute of the fast tier: when nobody collects, memory stays bounded
+
+_pread = os.pread
 
 
 class PaceReader:
@@ -48,7 +56,12 @@ class PaceReader:
         self._decoder = Decoder(pace.tier, (), extra)
         self._sources: tuple[ActiveSource, ...] = ()
         self._next: tuple[ActiveSource, ...] | None = None
-        self._slots: list[list[tuple[ActiveSource, list[Callable[[], bytes | None]]]]] = [[]]
+        self._slots: list[list[tuple[ActiveSource, list[KeptFile]]]] = [[]]
+        self._handles: list[tuple[int, int]] = []  # of all files, where all can be read by a bare pread
+        self._surely_all: list[int] = []
+        self._begun = 0  # rows with the files in use
+        self._measured_every = max(1, _MEASURED_EVERY // ticks)
+        self._measured = True  # this row
         self._offsets = _offsets(pace, ticks)
         self._slot = 0  # that comes next
         self._base = 0  # tick at which the row's period begins
@@ -72,19 +85,35 @@ class PaceReader:
         if self._slot == 0:
             if self._next is not None:
                 self._change(self._next)
+            self._measured = self._begun < _MEASURED_FIRST or self._begun % self._measured_every == 0
+            self._begun += 1
+            if self._handles and not self._measured and (texts := self._bare()) is not None:
+                self._keep(Row(now_ns, texts, extra))
+                self._base = self.due = number + 1
+                return
             self._first_ns = now_ns
             self._texts = []
-        measured = self._ticks > 1 or number % _MEASURED_EVERY == 0
         while self._slot < len(self._slots) and number >= self._base + self._offsets[self._slot]:
-            for source, reads in self._slots[self._slot]:
-                before = thread_time_ns() if measured else 0
-                self._texts += [read() for read in reads]
-                if measured:
+            for source, files in self._slots[self._slot]:
+                before = thread_time_ns() if self._measured else 0
+                self._texts += [file.read() for file in files]
+                if self._measured:
                     source.spent_ns += thread_time_ns() - before
             self._slot += 1
         if self._slot == len(self._slots):
-            self._finish(number, now_ns, extra, measured=measured)
+            self._finish(number, now_ns, extra)
         self.due = self._base + self._offsets[self._slot]
+
+    def _bare(self) -> list[bytes | None] | None:
+        """Return the texts of all files, None where they are to be read one by one: some may not be whole, or fail."""
+        try:
+            texts: list[bytes | None] = [_pread(descriptor, size, 0) for descriptor, size in self._handles]
+        except OSError:
+            return None
+        for text, most in zip(texts, self._surely_all, strict=True):
+            if len(text) > most:  # type: ignore[arg-type]  # pread gives no None
+                return None
+        return texts
 
     def collect(self) -> list[SampleBlock]:
         """Parse what was read since the last time; several blocks when the channels changed in between."""
@@ -92,11 +121,15 @@ class PaceReader:
         rows, self._rows = self._rows, []
         return done + self._decoder.decode(rows) if rows else done
 
-    def _finish(self, number: int, now_ns: int, extra: tuple[float, ...], *, measured: bool) -> None:
-        self._rows.append(Row((self._first_ns + now_ns) // 2, self._texts, extra))
+    def _keep(self, row: Row) -> None:
+        self._rows.append(row)
         if len(self._rows) > _MOST_ROWS:
             del self._rows[0]
-        if measured:
+
+    def _finish(self, number: int, now_ns: int, extra: tuple[float, ...]) -> None:
+        self._keep(Row((self._first_ns + now_ns) // 2, self._texts, extra))
+        self._take_handles()  # one may have been opened, closed or found to be longer
+        if self._measured:
             for source in self._sources:
                 source.settle()
         self._slot = 0
@@ -124,21 +157,24 @@ class PaceReader:
             slot = self._slots[-1]
             if not slot or slot[-1][0] is not source:
                 slot.append((source, []))
-            slot[-1][1].append(file.read)
+            slot[-1][1].append(file)
             filled += weight
+        self._begun = 0
+        self._take_handles()
+
+    def _take_handles(self) -> None:
+        if self._ticks > 1:
+            return
+        files = [file for source in self._sources for file in source.files]
+        handles = [handle for file in files if (handle := file.handle) is not None]
+        self._handles = handles if len(handles) == len(files) else []
+        self._surely_all = [file.surely_all for file in files]
 
 
 def _offsets(pace: Pace, ticks: int) -> tuple[int, ...]:
-    """Return the ticks of a period at which something may be read: no two paces but the fast one share a tick.
+    """Return the ticks of a period at which something may be read: those at which the second is judged.
 
-    Ticks that are multiples of ten are left out: at one of ten the samples are parsed and judged.
+    The seldom paces begin in seconds of their own, so that with little to read no two of them share one.
     """
-    if pace is FAST or ticks < 10:
-        return (0,)
-    if pace is MEDIUM:
-        return tuple(range(1, ticks - 2, 2))  # 1 3 5 7
-    if pace is SLOW:
-        return tuple(tick for tick in range(2, ticks, 2) if tick % 10)  # 2 4 6 8 12 14 …
-    if pace is SLOWER:
-        return tuple(range(9, ticks, 20))  # 9 29 49
-    return tuple(tick for tick in (19, 39, 69, 89) if tick < ticks)
+    begin = {SLOWER: 1, SLOWEST: 3}.get(pace, 0)
+    return tuple(range(begin * SECOND, ticks, SECOND)) or (0,)

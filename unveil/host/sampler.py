@@ -70,7 +70,8 @@ class Sampler:
         ]
         ticks = max(1, round(_LOOK_S * _SECOND / interval_ns))
         self._look_every = ticks
-        self._look_due = ticks - 1  # right before the rows of the slower paces begin
+        self._look_due = ticks
+        self._seldom_due = 0  # number of the tick at which more is to be done than to read the fast pace
         self._looks = 0
         self._last_ns = -1
         self._judge_ns = 0
@@ -89,18 +90,26 @@ class Sampler:
         self._last_ns = now_ns
         grid = self._grid
         number = grid.place(now_ns)
-        for reader in self._readers:
-            if number >= reader.due:
-                reader.read(number, now_ns, (grid.late_ns / 1e9, float(grid.missed)))
+        fast = self._readers[0]
+        if number >= fast.due:
+            fast.read(number, now_ns, (grid.late_ns / 1e9, float(grid.missed)))
+        if number >= self._seldom_due:
+            self._read_seldom(number, now_ns)
+
+    def _read_seldom(self, number: int, now_ns: int) -> None:
+        """Look for files that came or went, and read the slower paces."""
         if number >= self._look_due:
-            self._look_due = number - number % self._look_every + 2 * self._look_every - 1
+            self._look_due = number - number % self._look_every + self._look_every
             self._look(now_ns)
+        for reader in self._readers[1:]:
+            if number >= reader.due:
+                reader.read(number, now_ns)
+        self._seldom_due = min(self._look_due, *(reader.due for reader in self._readers[1:]))
 
     def collect(self, now_ns: int) -> tuple[SampleBlock, ...]:
         """Return what was read since the last time, by pace, oldest first. Called once a second.
 
-        Several blocks of one pace mean that its channels changed in between. Times of fast samples are those of their
-        ticks; those of slower ones are their own, as each row is read over several ticks.
+        Several blocks of one pace mean that its channels changed in between.
 
         Args:
             now_ns: CLOCK_MONOTONIC in nanoseconds.

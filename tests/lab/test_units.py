@@ -1,0 +1,47 @@
+"""What a fault cost is told from the workload's own units."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from unveil.lab.units import Unit, done, loss, read_units
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def units(begin: float, end: float, each: float, seconds: float, phase: str = "train") -> list[Unit]:
+    count = round((end - begin) / each)
+    return [Unit(at_s=begin + number * each, phase=phase, seconds=seconds) for number in range(count)]
+
+
+def test_what_is_said_is_read_and_a_line_cut_off_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done("train", 0.125)
+    path = tmp_path / "run.units"
+    path.write_text(capsys.readouterr().out + '{"at": 12.0, "ph')
+    (unit,) = read_units(path)
+    assert (unit.phase, unit.seconds) == ("train", 0.125)
+
+
+def test_half_as_many_units_that_take_twice_as_long_are_half_of_the_throughput_lost() -> None:
+    told = loss([*units(0, 10, 0.1, 0.1), *units(10, 20, 0.2, 0.2)], (0, 10), (10, 20))
+    assert told is not None
+    assert told.throughput == pytest.approx(0.5)
+    assert told.latency == pytest.approx(1.0)
+
+
+def test_the_typical_unit_is_compared_within_its_phase() -> None:
+    before = [*units(0, 10, 0.1, 0.1, "busy"), *units(0, 10, 0.5, 0.02, "quiet")]
+    during = units(10, 20, 0.5, 0.02, "quiet")
+    told = loss([*before, *during], (0, 10), (10, 20))
+    assert told is not None
+    assert told.latency == pytest.approx(0.0)
+
+
+def test_without_units_nothing_is_known() -> None:
+    assert loss(units(0, 10, 0.1, 0.1), (0, 10), (10, 20)) is None
+    assert loss([], (0, 10), (10, 20)) is None

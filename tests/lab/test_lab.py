@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +13,6 @@ from unveil.cli.main import main as unveil
 from unveil.lab.__main__ import main
 from unveil.lab.faults import FAULTS, ImpossibleError
 from unveil.lab.place import CGROUP, outer, place
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="changes kernel settings")
 
@@ -40,7 +36,7 @@ def settings() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def inner() -> Iterator[list[tuple[str, bool, bool]]]:
+def inner() -> list[tuple[str, bool, bool]]:
     """Inject each fault once and tell for each whether it was possible, and whether all was as before after it."""
     told = []
     with place(Path.cwd() / ".lab-test") as where:
@@ -54,7 +50,7 @@ def inner() -> Iterator[list[tuple[str, bool, bool]]]:
             after = settings(), links(), cgroup(where.folders["cpu" if "cpu" in where.folders else ""])
             told.append((name, possible, before == after))
     (Path.cwd() / ".lab-test").rmdir()
-    yield told
+    return told
 
 
 def links() -> str:

@@ -16,6 +16,7 @@ from unveil.records.match import EpisodeState
 from unveil.records.run import RunState, Step
 from unveil.records.silence import Silence
 from unveil.records.verdict import State
+from unveil.remediation.lifecycle import Cause, advance, new_run
 from unveil.store.journal import Journal
 from unveil.store.queries import Queries
 
@@ -101,6 +102,31 @@ def test_the_audit_answers_whatever_was_done_to_the_steps(journal: Journal, run:
         other.execute(harm)
     other.close()
     queries = Queries(journal.path)
+    assert queries.broken_link() == broken
+    queries.close()
+
+
+@pytest.mark.parametrize(
+    ("harm", "broken"),
+    [
+        ("UPDATE runs SET plan = replace(plan, '\"reversible\":true', '\"reversible\":false')", 1),
+        ('UPDATE runs SET saved = \'{"file:/x":"2"}\'', 3),
+        ("UPDATE run_steps SET evidence = '' WHERE seq = 1", 1),
+    ],
+)
+def test_a_plan_or_a_saved_value_that_was_altered_shows_at_the_step_that_stood_on_it(
+    journal: Journal, run: Run, harm: str, broken: int
+) -> None:
+    run = new_run("r0123456789ab", run.plan, "uid:0", 1.0)
+    run = advance(run, RunState.APPROVED, Cause.OPERATOR, "uid:0", 2.0)
+    run = advance(replace(run, saved={"file:/x": "1"}), RunState.APPLYING, Cause.STARTED, "uid:0", 3.0)
+    journal.put_run(run)
+    queries = Queries(journal.path)
+    assert queries.broken_link() is None
+    assert "saved=" in queries.runs()[0].steps[2].evidence
+    with sqlite3.connect(journal.path) as other:
+        other.execute(harm)
+    other.close()
     assert queries.broken_link() == broken
     queries.close()
 

@@ -41,6 +41,7 @@ class Plan:
         baseline: named features right before, that verification compares with.
         risk: what the remediation's author says of its risk; shown wherever the plan is approved.
         hash: sha256 over everything else that matters; the hash is what is approved and applied.
+        grounds: what it was drawn from: the window and a digest of the clauses that held in it.
     """
 
     remediation: str
@@ -62,6 +63,7 @@ class Plan:
     created_s: float
     hash: str
     risk: str = ""
+    grounds: str = ""
 
 
 class RunState(StrEnum):
@@ -92,6 +94,7 @@ class Step:
     Attributes:
         cause: what led to it, e.g. ``operator``, ``verification failed``, ``watcher restarted``.
         actor: who asked: ``uid:0``, ``watcher``.
+        evidence: digests of what the step stands on (grounds, plan, values saved and written); chained with it.
     """
 
     at_s: float
@@ -99,6 +102,7 @@ class Step:
     cause: str
     actor: str
     detail: str = ""
+    evidence: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

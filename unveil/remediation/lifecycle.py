@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from unveil.errors import RefusedError
 from unveil.records.run import Run, RunState, Step
+from unveil.remediation.evidence import evidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -141,7 +142,10 @@ def new_run(run_id: str, plan: Plan, actor: str, at_s: float, detail: str = "") 
     """
     if not _RUN_ID.fullmatch(run_id):
         raise RefusedError(f"{run_id!a} is no id of a run", hint="an id is r and 12 hex digits")
-    step = Step(at_s=at_s, state=RunState.PLANNED, cause=Cause.PLANNED, actor=actor, detail=detail)
+    step = Step(
+        at_s=at_s, state=RunState.PLANNED, cause=Cause.PLANNED, actor=actor, detail=detail,
+        evidence=evidence(plan, RunState.PLANNED, saved={}, written={}),
+    )  # fmt: skip
     return Run(id=run_id, plan=plan, steps=(step,), saved={}, written={})
 
 
@@ -158,7 +162,8 @@ def advance(run: Run, state: RunState, cause: Cause, actor: str, at_s: float, *,
             f"run {run.id} cannot go from {run.state} to {state} because of {cause!s}",
             hint=f"from {run.state} it can go to: {ways}" if ways else f"{run.state} is the end of a run",
         )
-    step = Step(at_s=at_s, state=state, cause=cause, actor=actor, detail=detail)
+    stands = evidence(run.plan, state, saved=run.saved, written=run.written)
+    step = Step(at_s=at_s, state=state, cause=cause, actor=actor, detail=detail, evidence=stands)
     return replace(run, steps=(*run.steps, step))
 
 

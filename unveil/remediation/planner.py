@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unveil.errors import BadInputError, RefusedError
 from unveil.records.codec import encode
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _MODES = tuple(Mode)
 # What a plan is not judged by: when and for which episode it was drawn, and what the host happened to measure then.
-_NOT_HASHED = ("hash", "episode", "created_s", "baseline", "mode")
+_NOT_HASHED = ("hash", "episode", "created_s", "baseline", "mode", "grounds")
 
 
 def plan(
@@ -87,6 +87,7 @@ def plan(
         created_s=now_s,
         hash="",
         risk=" ".join(remediation.risk_notes.split()),
+        grounds=f"window={episode.last.window} clauses={digest_of(encode(episode.last.clauses))}",
     )
     return replace(drawn, hash=digest(drawn))
 
@@ -97,7 +98,12 @@ def digest(drawn: Plan) -> str:
     Two plans with one hash do the same to the same entity: the time and the measurements are left out.
     """
     body = {name: value for name, value in encode(drawn).items() if name not in _NOT_HASHED}
-    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return digest_of(body)
+
+
+def digest_of(value: Any) -> str:
+    """Return the sha256 of a plain value as canonical JSON."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

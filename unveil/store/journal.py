@@ -33,11 +33,10 @@ _OURS = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError)  #
 
 
 def step_digest(previous: str, run: str, step: Step) -> str:
-    """Return the digest that chains a step to the one journalled before it."""
-    body = json.dumps(
-        [previous, run, float(step.at_s), step.state, step.cause, step.actor, step.detail], separators=(",", ":")
-    )
-    return hashlib.sha256(body.encode()).hexdigest()
+    """Return the digest that chains a step, and what it stands on, to the one journalled before it."""
+    said = [previous, run, float(step.at_s), step.state, step.cause, step.actor, step.detail]
+    said += [step.evidence] if step.evidence else []  # steps of older journals have none
+    return hashlib.sha256(json.dumps(said, separators=(",", ":")).encode()).hexdigest()
 
 
 def _text(record: object) -> str:
@@ -158,8 +157,9 @@ class Journal:
         row = self._db.execute("SELECT digest FROM run_steps ORDER BY seq DESC LIMIT 1").fetchone()
         digest = step_digest(row[0] if row else FIRST_DIGEST, run, step)
         self._db.execute(
-            "INSERT INTO run_steps (run, at_s, state, cause, actor, detail, digest) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (run, step.at_s, step.state, step.cause, step.actor, step.detail, digest),
+            "INSERT INTO run_steps (run, at_s, state, cause, actor, detail, digest, evidence) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (run, step.at_s, step.state, step.cause, step.actor, step.detail, digest, step.evidence),
         )
 
     def append_run_events(self, run: str, events: tuple[tuple[float, Mapping[str, object]], ...]) -> None:

@@ -15,6 +15,7 @@ from unveil.records.match import Episode, EpisodeState
 from unveil.records.run import Plan, Run, RunState, Step
 from unveil.records.silence import Silence
 from unveil.records.window import WindowSummary
+from unveil.remediation.evidence import contradicted
 from unveil.store.connection import open_journal
 from unveil.store.journal import FIRST_DIGEST, step_digest
 
@@ -142,14 +143,15 @@ class Queries:
 
     def _run(self, run: str, plan: str, saved: str, written: str) -> Run:
         steps = self._db.execute(
-            "SELECT at_s, state, cause, actor, detail FROM run_steps WHERE run = ? ORDER BY seq", (run,)
+            f"SELECT at_s, state, cause, actor, detail, {self._evidence()} FROM run_steps WHERE run = ? ORDER BY seq",  # noqa: S608  # a column's name
+            (run,),
         )
         return Run(
             id=run,
             plan=decode(Plan, json.loads(plan)),
             steps=tuple(
-                Step(at_s=at_s, state=RunState(state), cause=cause, actor=actor, detail=detail)
-                for at_s, state, cause, actor, detail in steps
+                Step(at_s=at_s, state=RunState(state), cause=cause, actor=actor, detail=detail, evidence=evidence)
+                for at_s, state, cause, actor, detail, evidence in steps
             ),
             saved=json.loads(saved),
             written=json.loads(written),
@@ -177,12 +179,14 @@ class Queries:
         return tuple(decode(Silence, json.loads(silence)) for (silence,) in rows)
 
     @_told
-    def marks(self, episode: str | None = None) -> tuple[Mark, ...]:
-        """Return what people said of an episode, or of all, oldest first; nothing in a journal from before marks."""
+    def marks(self, episode: str | None = None, *, limit: int = 200) -> tuple[Mark, ...]:
+        """Return the newest of what people said of an episode, or of all, oldest first; nothing where it is too old."""
         if not self._has_marks():
             return ()
-        rows = self._db.execute("SELECT mark FROM marks WHERE ? IS NULL OR episode = ? ORDER BY seq", (episode,) * 2)
-        return tuple(decode(Mark, json.loads(mark)) for (mark,) in rows)
+        rows = self._db.execute(
+            "SELECT mark FROM marks WHERE ? IS NULL OR episode = ? ORDER BY seq DESC LIMIT ?", (episode, episode, limit)
+        ).fetchall()
+        return tuple(decode(Mark, json.loads(mark)) for (mark,) in reversed(rows))
 
     @_told
     def hits(self) -> dict[str, tuple[int, float, int]]:
@@ -206,23 +210,35 @@ class Queries:
     def _has_marks(self) -> bool:
         return self._db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'marks'").fetchone() is not None
 
+    def _evidence(self) -> str:
+        """Return the column of evidence, or what stands for it in a journal from before there was one."""
+        names = [row[1] for row in self._db.execute("PRAGMA table_info(run_steps)")]
+        return "evidence" if "evidence" in names else "''"
+
     @_told
     def broken_link(self) -> int | None:
         """Return the number of the first run step that was altered, or after which one is missing; None if all is well.
 
-        A step that follows is told by the digests; one cut off from the end by the run, which says how far it got.
+        A step that follows is told by the digests; a plan or a saved value that was altered by the evidence of the
+        steps; a step cut off from the end by the run, which says how far it got.
         """
         previous = FIRST_DIGEST
         rows = self._db.execute(
-            "SELECT seq, run, at_s, state, cause, actor, detail, digest FROM run_steps ORDER BY seq"
-        )
-        for seq, run, at_s, state, cause, actor, detail, digest in rows:
+            "SELECT seq, run, at_s, state, cause, actor, detail, digest, "  # noqa: S608  # a column's name
+            f"{self._evidence()} FROM run_steps ORDER BY seq"
+        ).fetchall()
+        kept: dict[str, Run | None] = {}
+        for seq, run, at_s, state, cause, actor, detail, digest, evidence in rows:
             if state not in _STATES:
                 return int(seq)
-            step = Step(at_s=at_s, state=RunState(state), cause=cause, actor=actor, detail=detail)
+            step = Step(at_s=at_s, state=RunState(state), cause=cause, actor=actor, detail=detail, evidence=evidence)
             if step_digest(previous, run, step) != digest:
                 return int(seq)
             previous = digest
+            if evidence and run not in kept:
+                kept[run] = self.run(run)
+            if evidence and (its := kept[run]) and contradicted(step, its.plan, saved=its.saved, written=its.written):
+                return int(seq)
         row = self._db.execute(
             "SELECT coalesce(max(run_steps.seq), 0) AS last FROM runs LEFT JOIN run_steps ON run_steps.run = runs.id "
             "GROUP BY runs.id HAVING runs.state IS NOT "

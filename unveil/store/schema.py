@@ -6,7 +6,7 @@ values). `run_steps` is a chain: each row holds the digest of the one before, so
 
 from __future__ import annotations
 
-VERSION = 2
+VERSION = 3
 
 _MARKS = """
 CREATE TABLE marks (
@@ -15,7 +15,7 @@ CREATE TABLE marks (
 CREATE INDEX marks_episode ON marks (episode, seq);
 """
 
-MIGRATIONS = {2: _MARKS}
+MIGRATIONS = {2: _MARKS, 3: "ALTER TABLE run_steps ADD COLUMN evidence TEXT NOT NULL DEFAULT '';"}
 """What makes a journal of the version before into one of this: done by its writer when it opens an older file.
 
 A reader never changes the file: what an older one lacks is empty."""
@@ -43,7 +43,7 @@ CREATE TABLE runs (
 ) STRICT;
 CREATE TABLE run_steps (
     seq INTEGER PRIMARY KEY, run TEXT NOT NULL, at_s REAL NOT NULL, state TEXT NOT NULL, cause TEXT NOT NULL,
-    actor TEXT NOT NULL, detail TEXT NOT NULL, digest TEXT NOT NULL
+    actor TEXT NOT NULL, detail TEXT NOT NULL, digest TEXT NOT NULL, evidence TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE INDEX run_steps_run ON run_steps (run, seq);
 CREATE TABLE run_events (

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from unveil.records.sample import Tier
 from unveil.records.window import Window
@@ -12,8 +11,6 @@ from unveil.windows.stream import CARRY_NS, Stream, metrics_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from numpy.typing import NDArray
 
     from unveil.records.sample import SampleBlock
 
@@ -52,7 +49,8 @@ class Slider:
             raise ValueError("length, stride and tick are positive, the length at most 30 s")
         self._length, self._stride, self._tick = length_ns, stride_ns, tick_ns
         self._streams: list[Stream] = []
-        self._ticks: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._ticks: list[int] = []  # times, rising
+        self._numbers: list[int] = []  # which tick after the origin each of them is
         self._origin = 0
         self._end: int | None = None  # of the next window; None before the first fast sample
         self._index = 0
@@ -70,14 +68,14 @@ class Slider:
                 continue
             stream = self._stream_of(block)
             newest = stream.newest_ns
-            if newest is not None and block.times_ns[0] < newest:
+            if newest is not None and int(block.times_ns[0]) < newest:
                 if block.tier is Tier.FAST:
                     done += self._drain(wall_s)
                     self._restart(int(block.times_ns[-1]))
                 stream.clear()
             stream.push(block)
             if block.tier is Tier.FAST:
-                self._add_ticks(block.times_ns)
+                self._add_ticks(block.times_ns.tolist())
         done += self._drain(wall_s)
         self._forget()
         return tuple(done)
@@ -88,9 +86,10 @@ class Slider:
         Where a source was moved in with those of another stream of its tier (it was too dear to be read so often),
         the stream that it left behind ends.
         """
+        for known in self._streams:  # the usual case
+            if known.layout is block.layout:
+                return known
         stream = next((stream for stream in self._streams if stream.takes(block)), None)
-        if stream is not None and stream.layout is block.layout:
-            return stream
         if stream is None:
             stream = Stream(block)
             self._streams.append(stream)
@@ -102,30 +101,38 @@ class Slider:
 
     def _restart(self, now_ns: int) -> None:
         """Begin a new grid; samples of other tiers that lie in its future are of the old clock."""
-        self._ticks, self._end = self._ticks[:0], None
+        self._ticks, self._numbers, self._end = [], [], None
         for stream in self._streams:
             if (stream.newest_ns or 0) > now_ns + _PATIENCE_NS:
                 stream.clear()
 
-    def _add_ticks(self, times_ns: NDArray[np.int64]) -> None:
+    def _add_ticks(self, times_ns: list[int]) -> None:
         if self._end is None:
-            self._origin = int(times_ns[0])
+            self._origin = times_ns[0]
             self._end = self._origin + self._length
-        ordered = not len(self._ticks) or times_ns[0] > self._ticks[-1]
-        self._ticks = np.concatenate([self._ticks, times_ns])
-        if not ordered:  # several fast sources
-            self._ticks = np.unique(self._ticks)
+        if self._ticks and times_ns[0] <= self._ticks[-1]:  # several fast sources
+            times_ns = sorted({*self._ticks, *times_ns})
+            self._ticks, self._numbers = [], []
+        self._ticks += times_ns
+        self._numbers += [self._number(time_ns) for time_ns in times_ns]
+
+    def _number(self, time_ns: int) -> int:
+        """Return which tick a sample belongs to: it is at most a quarter period early or three quarters late for it.
+
+        Lateness is what really happens, earliness only comes from the origin having been late itself.
+        """
+        return (time_ns - self._origin + self._tick // 4) // self._tick
 
     def _drain(self, wall_s: float) -> list[Window]:
         done: list[Window] = []
-        while self._end is not None and len(self._ticks) and self._ticks[-1] >= self._end:
+        while self._end is not None and self._ticks and self._ticks[-1] >= self._end:
             end = self._end
-            first, beyond = np.searchsorted(self._ticks, (end - self._length, end), side="left")
-            covered_ns = int(self._ticks[beyond])
+            first, beyond = bisect_left(self._ticks, end - self._length), bisect_left(self._ticks, end)
+            covered_ns = self._ticks[beyond]
             if (first == beyond and covered_ns > end) or covered_ns - end > _PATIENCE_NS:
                 self._end += -(-(covered_ns - end) // self._stride) * self._stride
                 continue
-            done.append(self._window(end, wall_s - (int(self._ticks[-1]) - end) / 1e9))
+            done.append(self._window(end, wall_s - (self._ticks[-1] - end) / 1e9))
             self._end += self._stride
         return done
 
@@ -144,22 +151,17 @@ class Slider:
         return window
 
     def _missed(self, start: int, end: int) -> int:
-        """Return how many ticks after *start*, up to *end*, did not happen.
-
-        A sample belongs to the tick it is at most a quarter period early or three quarters late for: lateness is
-        what really happens, earliness only comes from the origin having been late itself.
-        """
-        slack = self._tick // 4
-        numbers = (self._ticks - self._origin + slack) // self._tick
-        first, last = ((time - self._origin + slack) // self._tick for time in (start, end))
-        low, high = np.searchsorted(numbers, (first, last), side="right")
-        return max(0, int(last - first) - len(np.unique(numbers[low:high])))
+        """Return how many ticks after *start*, up to *end*, did not happen."""
+        first, last = self._number(start), self._number(end)
+        low, high = bisect_right(self._numbers, first), bisect_right(self._numbers, last)
+        return max(0, last - first - len(set(self._numbers[low:high])))
 
     def _forget(self) -> None:
         """Drop what no coming window can ask for."""
         if self._end is not None:
             # One tick more than the window: a late sample may belong to the tick at its start.
-            self._ticks = self._ticks[np.searchsorted(self._ticks, self._end - self._length - self._tick) :]
+            gone = bisect_left(self._ticks, self._end - self._length - self._tick)
+            del self._ticks[:gone], self._numbers[:gone]
         for stream in self._streams:
             if (newest := stream.newest_ns) is None:
                 continue

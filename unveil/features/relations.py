@@ -89,6 +89,18 @@ PART_RELATIONS: tuple[Feature, ...] = (
         trouble=_EITHER,
         log=False,
     ),
+    *(
+        ratio(
+            f"storage.cgroup_{one}_limit_share.rate",
+            f"bytes {done} against its limit",
+            counters("storage", f"cgroup_{one}_bytes", ("cgroup",)),
+            (FactNumber(fact=f"storage.cgroup_{one}_limit", per=_CGROUP),),
+            each=_CGROUP,
+            unit="1",
+            log=False,
+        )
+        for one, done in (("read", "read"), ("write", "written"))
+    ),
     ratio(
         "memory.node_anon_share.last",
         "share of the node's memory that is anonymous",

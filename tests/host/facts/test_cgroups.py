@@ -165,3 +165,29 @@ def test_this_machines_own_cgroup_is_read() -> None:
     table = read_facts(HostRoot())
     for entity in table.entities(EntityKind.CGROUP):
         assert table.value("cpu.cgroup_kind", entity) in {"container", "vm", "service", "slice", "job", "other"}
+
+
+def test_a_limit_of_io_is_told_where_it_is_on_one_disk(tree: Tree) -> None:
+    tree.write("sys/fs/cgroup/cgroup.controllers", "cpu memory io\n")
+    tree.write("sys/fs/cgroup/cgroup.stat", "nr_descendants 4\nnr_dying_descendants 2301\n")
+    one, two, free = (Entity(EntityKind.CGROUP, f"/{name}.service") for name in ("one", "two", "free"))
+    line = "254:0 rbps=1048576 wbps=max riops=max wiops=200"
+    for cgroup, text in ((one, f"{line}\n"), (two, f"{line}\n254:16 rbps=1 wbps=1 riops=1 wiops=1\n"), (free, "")):
+        folder = f"sys/fs/cgroup{cgroup.key}"
+        tree.write(f"{folder}/cgroup.procs", "")
+        tree.write(f"{folder}/io.max", text)
+        tree.write(f"{folder}/cpu.max.burst", "5000\n")
+        tree.write(f"{folder}/memory.high", "1073741824\n" if cgroup is one else "max\n")
+    facts = tree.facts()
+    fact = facts.find("storage.cgroup_read_limit", one)
+    assert fact is not None
+    assert (fact.value, fact.setting) == (1048576, "cgroup:/one.service/io.max")
+    assert facts.settings["cgroup:/one.service/io.max"] == f"{line}\n"
+    assert facts.value("storage.cgroup_io_device", one) == "254:0"
+    assert facts.value("storage.cgroup_writes_limit", one) == 200
+    assert facts.find("storage.cgroup_write_limit", one).reason == "unlimited"  # type: ignore[union-attr]
+    assert facts.find("storage.cgroup_read_limit", two).reason == "it is limited on several disks"  # type: ignore[union-attr]
+    assert facts.find("storage.cgroup_read_limit", free).reason == "unlimited"  # type: ignore[union-attr]
+    assert (facts.value("memory.cgroup_high", one), facts.value("memory.cgroup_high", free)) == (1 << 30, None)
+    assert facts.value("cpu.cgroup_burst", one) == 5000
+    assert facts.value("memory.dying_cgroups") == 2301

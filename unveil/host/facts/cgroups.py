@@ -95,6 +95,7 @@ def read_cgroups(sheet: FactSheet, mounts: CgroupMounts, home: Home, *, follow: 
         _tell_identity(place)
         _read_cpu(place)
         _read_memory(place)
+        _read_io(place)
         _read_cpuset(place)
         _tell_home(place, home)
 
@@ -176,6 +177,37 @@ def _bytes(text: str) -> float:
     return value
 
 
+_IO_LIMITS = {"rbps": "read_limit", "wbps": "write_limit", "riops": "reads_limit", "wiops": "writes_limit"}
+
+
+def _read_io(place: _Place) -> None:
+    """Read what limits its I/O, where that is one disk: a line of io.max is set as a whole, and one disk at a time."""
+    names = ("storage.cgroup_io_device", *(f"storage.cgroup_{name}" for name in _IO_LIMITS.values()))
+    unified = place.mounts.unified
+    text = None if unified is None else place.sheet.text(f"{unified.mount}{place.path}/io.max")
+    lines = (text or "").splitlines()
+    if len(lines) != 1:
+        if text is None:
+            reason = "the second version of the io controller is not enabled for it"
+        else:
+            reason = "it is limited on several disks" if lines else "unlimited"
+        for name in names:
+            place.sheet.miss(name, reason, place.entity)
+        return
+    device, *words = lines[0].split()
+    place.sheet.settings[place.address("io.max")] = f"{lines[0]}\n"
+    place.tell(names[0], "io.max", device, str)
+    limits = dict(word.partition("=")[::2] for word in words)
+    for key, name in _IO_LIMITS.items():
+        place.tell(f"storage.cgroup_{name}", "io.max", limits.get(key, ""), _io_limit)
+
+
+def _io_limit(text: str) -> float:
+    if text == "max":
+        raise UnlimitedError
+    return _positive(text)
+
+
 def _read_cpuset(place: _Place) -> None:
     effective = "cpuset.{}.effective" if place.mounts.version("cpuset") == 2 else "cpuset.effective_{}"
     for name, what in (("interconnect.cgroup_mems", "mems"), ("cpu.cgroup_cpus", "cpus")):
@@ -193,3 +225,5 @@ def _tell_home(place: _Place, home: Home) -> None:
         place.sheet.miss("interconnect.cgroup_home_node", reason, place.entity)
     else:
         place.sheet.tell("interconnect.cgroup_home_node", float(node), place.entity)
+    if gpus := home.gpus.get(place.key):
+        place.sheet.tell("gpu.cgroup_gpus", tuple(sorted(gpus)), place.entity)

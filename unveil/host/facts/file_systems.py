@@ -43,9 +43,10 @@ def read_file_systems(sheet: FactSheet) -> None:
             sheet.miss(f"storage.{name}", f"no file system on a disk tells how much {what} it has left")
     if "filesystem_used" in fullest:
         sheet.tell("storage.filesystem_fullest", fullest["filesystem_used"][1][:200])
-    sheet.tell(
-        "storage.discarding", tuple(sorted({point for _, point, _, _, options in mounts if "discard" in options}))
-    )
+    discarding = {
+        device for device, _, _, source, options in mounts if source.startswith("/dev/") and "discard" in options
+    }
+    sheet.tell("storage.discarding", float(len(discarding)))
     _read_nfs(sheet, {device for device, _, kind, _, _ in mounts if kind in ("nfs", "nfs4")})
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from unveil.host.gpu_process import GpuProcess
     from unveil.records.sample import SampleBlock
 
 pytestmark = pytest.mark.gcc
@@ -164,7 +165,7 @@ def test_a_driver_that_hangs_makes_values_old_then_absent_and_never_holds_the_wa
     health = watch.reader.health()
     assert health.condition is GpuCondition.STALE
     assert uuid in health.reason
-    assert health.starts == 1, "a hanging driver is no reason to start another caller"
+    assert health.starts == 2, "a hanging driver is no reason to start another caller"
     limit = next(fact for fact in watch.reader.facts() if fact.name == "gpu.power_limit")
     assert limit.value is None
     assert uuid in limit.reason
@@ -174,7 +175,59 @@ def test_a_driver_that_hangs_makes_values_old_then_absent_and_never_holds_the_wa
     assert (np.diff(times) > 0).all()
 
 
+def child_of(watch: Watch, uuid: str) -> GpuProcess:
+    return watch.reader._children[uuid]
+
+
 METRICS_SEEN = ("gpu.value_age", "gpu.nvml_latency", "gpu.util", "gpu.energy")
+
+
+def test_a_gpu_that_hangs_hides_no_other(nvml, watch_of) -> None:
+    nvml.state.set(gpus=3)
+    nvml.state.set_gpu(util=50)
+    watch = watch_of()
+    watch.until(lambda: watch.reader.health().condition is GpuCondition.READING)
+    nvml.state.update({"gpu1.delay.*": 60})
+    watch.for_s(1.2)
+    nvml.state.set_gpu(0, util=51)
+    nvml.state.set_gpu(2, util=52)
+    watch.until(lambda: watch.last("gpu.util", nvml.uuid(0)) == 0.51 and watch.last("gpu.util", nvml.uuid(2)) == 0.52)
+    assert np.isnan(watch.last("gpu.util", nvml.uuid(1)))
+    assert watch.last("gpu.value_age", nvml.uuid(1)) > 0.9
+    assert watch.last("gpu.value_age", nvml.uuid(0)) < 0.3
+    health = watch.reader.health()
+    assert health.condition is GpuCondition.STALE
+    assert health.reason == f"the driver does not answer for {nvml.uuid(1)}"
+    assert health.starts == 4, "a list and three readers, and no storm of new ones"
+    told = {fact.entity.key: fact for fact in watch.reader.facts() if fact.name == "gpu.power_limit"}
+    assert told[nvml.uuid(0)].value == 700.0
+    assert told[nvml.uuid(1)].value is None
+    times = np.concatenate([block.times_ns for block in watch.blocks])
+    assert (np.diff(times) > 0).all()
+    assert len(times) < 10 * (times[-1] - times[0]) / 1e9 + 5, "one row an interval, not one a GPU"
+
+
+def test_a_gpu_that_hangs_from_the_start_is_told_and_hides_no_other(nvml, watch_of) -> None:
+    nvml.state.set(gpus=2)
+    nvml.state.update({"gpu0.delay.nvmlDeviceGetPowerUsage": 60})
+    watch = watch_of()
+    watch.until(lambda: watch.last("gpu.temperature", nvml.uuid(1)) == 40.0)
+    watch.until(lambda: watch.reader.health().condition is GpuCondition.STALE)
+    assert nvml.uuid(0) in watch.reader.health().reason
+    watch.for_s(0.3)
+    assert watch.last("gpu.nvml_latency", nvml.uuid(0)) > 0.3
+
+
+def test_several_gpus_are_released_and_found_again_with_one_more(nvml, watch_of) -> None:
+    nvml.state.set(gpus=2)
+    watch = watch_of()
+    watch.until(lambda: watch.reader.health().condition is GpuCondition.READING)
+    watch.reader.release()
+    watch.until(lambda: watch.reader.health().condition is GpuCondition.RELEASED)
+    nvml.state.set(gpus=3)
+    watch.reader.resume()
+    watch.until(lambda: watch.last("gpu.temperature", nvml.uuid(2)) == 40.0)
+    assert len(watch.reader.health().gpus) == 3
 
 
 def test_a_child_in_a_driver_call_is_left_and_ends_by_itself(nvml, watch_of, caplog) -> None:
@@ -182,7 +235,7 @@ def test_a_child_in_a_driver_call_is_left_and_ends_by_itself(nvml, watch_of, cap
     watch.until(lambda: len(watch.blocks) >= 1)
     nvml.state.update({"gpu0.delay.nvmlDeviceGetTemperature": 60})
     watch.for_s(0.4)
-    pid = watch.reader._process.pid
+    pid = child_of(watch, nvml.uuid()).pid
     assert watch.reader.close(0.2) is False
     assert f"PID {pid}" in caplog.text
     assert "left" in caplog.text
@@ -209,7 +262,7 @@ def test_a_lost_gpu_is_gone_and_the_others_continue(nvml, watch_of) -> None:
     health = watch.reader.health()
     assert health.condition is GpuCondition.READING
     assert health.lost == {nvml.uuid(0): "GPU is lost"}
-    assert health.as_source().state is SourceState.OK
+    assert health.as_source().state is SourceState.FAILED, "what should work does not"
     assert "GPU is lost" in health.as_source().reason
     assert health.gpus == (nvml.uuid(1),)
     assert {fact.entity.key for fact in watch.reader.facts()} == {nvml.uuid(1)}
@@ -227,12 +280,12 @@ def test_a_reloaded_driver_is_read_again_by_a_fresh_process(nvml, watch_of) -> N
     nvml.state.set_gpu(util=60)
     watch = watch_of()
     watch.until(lambda: watch.last("gpu.util", nvml.uuid()) == 0.6)
-    pid, layout = watch.reader._process.pid, watch.blocks[-1].layout
+    pid, layout = child_of(watch, nvml.uuid()).pid, watch.blocks[-1].layout
     nvml.state.set(**{"driver.generation": 2})
     nvml.state.set_gpu(util=61)
     watch.until(lambda: watch.last("gpu.util", nvml.uuid()) == 0.61)
-    assert watch.reader._process.pid != pid
-    assert watch.reader.health().starts == 2
+    assert child_of(watch, nvml.uuid()).pid != pid
+    assert child_of(watch, nvml.uuid()).starts == 2
     assert watch.blocks[-1].layout is layout, "the same GPUs are the same channels"
 
 
@@ -260,8 +313,8 @@ def test_gpus_that_change_their_index_keep_their_channels(nvml, watch_of) -> Non
     nvml.state.set_gpu(0, util=11)
     nvml.state.set_gpu(1, util=21)
     watch.until(lambda: watch.last("gpu.util", nvml.uuid(1)) == 0.21)
-    assert watch.last("gpu.util", nvml.uuid(0)) == 0.11
-    assert watch.reader.health().starts == 2
+    watch.until(lambda: watch.last("gpu.util", nvml.uuid(0)) == 0.11)
+    assert [child_of(watch, nvml.uuid(number)).starts for number in (0, 1)] == [2, 2]
 
 
 def test_what_a_gpu_does_not_support_is_absent_with_the_reason(nvml, watch_of) -> None:
@@ -281,7 +334,7 @@ def test_handles_are_released_on_request_and_taken_again(nvml, watch_of) -> None
     nvml.state.set_gpu(util=30)
     watch = watch_of()
     watch.until(lambda: watch.last("gpu.util", nvml.uuid()) == 0.3)
-    pid = watch.reader._process.pid
+    pid = child_of(watch, nvml.uuid()).pid
     watch.reader.release()
     watch.until(lambda: watch.reader.health().condition is GpuCondition.RELEASED)
     with pytest.raises(ProcessLookupError):
@@ -297,7 +350,7 @@ def test_handles_are_released_on_request_and_taken_again(nvml, watch_of) -> None
 def test_resuming_while_the_old_child_is_in_the_driver_starts_no_second_one(nvml, watch_of) -> None:
     watch = watch_of()
     watch.until(lambda: len(watch.blocks) >= 1)
-    pid = watch.reader._process.pid
+    pid = child_of(watch, nvml.uuid()).pid
     nvml.state.update({"gpu0.delay.nvmlDeviceGetTemperature": 60})
     watch.for_s(0.3)
     watch.reader.release()
@@ -305,9 +358,11 @@ def test_resuming_while_the_old_child_is_in_the_driver_starts_no_second_one(nvml
     assert watch.reader.health().condition is GpuCondition.RELEASING
     watch.reader.resume()
     watch.for_s(0.3)
-    assert watch.reader._process.pid == pid
+    assert child_of(watch, nvml.uuid()).pid == pid
     nvml.state.update({"gpu0.delay.nvmlDeviceGetTemperature": None})
-    watch.until(lambda: watch.reader.health().condition is GpuCondition.READING and watch.reader._process.pid != pid)
+    watch.until(
+        lambda: watch.reader.health().condition is GpuCondition.READING and child_of(watch, nvml.uuid()).pid != pid
+    )
 
 
 def test_a_host_without_the_library_is_normal_and_costs_one_probe(watch_of) -> None:
@@ -346,7 +401,7 @@ def test_facts_name_the_gpu_its_place_its_limits_and_its_processes(nvml, watch_o
     other.mkdir(parents=True)
     (other / "numa_node").write_text("-1\n")
     watch = watch_of()
-    watch.until(lambda: len(watch.blocks) >= 1)
+    watch.until(lambda: watch.reader.health().condition is GpuCondition.READING)
     facts = {(fact.name, fact.entity.key): fact for fact in watch.reader.facts()}
     first, second = nvml.uuid(0), nvml.uuid(1)
     assert {entity for _, entity in facts} == {first, second}
@@ -366,10 +421,10 @@ def test_facts_name_the_gpu_its_place_its_limits_and_its_processes(nvml, watch_o
 def test_a_child_that_dies_is_started_again_with_what_killed_it_told(nvml, watch_of) -> None:
     watch = watch_of()
     watch.until(lambda: len(watch.blocks) >= 1)
-    os.kill(watch.reader._process.pid, 11)
+    os.kill(child_of(watch, nvml.uuid()).pid, 11)
     watch.until(lambda: watch.reader.health().condition is GpuCondition.FAILED)
     assert "SIGSEGV" in watch.reader.health().reason
-    watch.until(lambda: watch.reader.health().starts == 2)
+    watch.until(lambda: child_of(watch, nvml.uuid()).starts == 2)
 
 
 def test_the_child_imports_neither_numpy_nor_the_watcher_pynvml() -> None:

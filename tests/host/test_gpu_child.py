@@ -14,7 +14,6 @@ import pytest
 
 from unveil.host.gpu_frames import (
     AbsentFrame,
-    CycleFrame,
     FailedFrame,
     GpusFrame,
     IdentityFrame,
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
     from unveil.host.gpu_frames import Frame
 
 
-def start(environ: dict[str, str], *arguments: str) -> subprocess.Popen[bytes]:
-    words = [sys.executable, "-m", "unveil.host.gpu_child", "--interval", "0.05", *arguments]
+def start(environ: dict[str, str], uuid: str) -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-m", "unveil.host.gpu_child", "--interval", "0.05", "--gpu", uuid]
     return subprocess.Popen(words, env=environ, stdout=subprocess.PIPE)
 
 
@@ -51,45 +50,48 @@ def end(child: subprocess.Popen[bytes]) -> int:
 
 
 @pytest.mark.gcc
-def test_slow_values_and_facts_are_read_in_turns_one_gpu_a_cycle(nvml) -> None:
+def test_a_child_that_is_asked_to_list_names_all_and_ends(nvml) -> None:
     nvml.state.set(gpus=3)
-    child = start(nvml.env)
-    frames = frames_until(child, lambda seen: sum(isinstance(frame, CycleFrame) for frame in seen) == 13)
+    nvml.state.set_gpu(1, lost=1)
+    words = [sys.executable, "-m", "unveil.host.gpu_child", "--list"]
+    ended = subprocess.run(words, env=nvml.env, capture_output=True, check=True)
+    assert read_frames(ended.stdout.splitlines()) == ([GpusFrame(gpus=[nvml.uuid(0), nvml.uuid(2)])], [])
+
+
+@pytest.mark.gcc
+def test_slow_values_and_facts_are_read_every_tenth_cycle(nvml) -> None:
+    child = start(nvml.env, nvml.uuid())
+    frames = frames_until(child, lambda seen: sum(isinstance(frame, SampleFrame) for frame in seen) == 12)
     assert end(child) == 0
-    assert frames[0] == GpusFrame(gpus=[nvml.uuid(number) for number in range(3)])
-    cycles: list[list[str]] = [[]]
-    for frame in frames:
-        if isinstance(frame, IdentityFrame):
-            cycles[-1].append(frame.gpu)
-        elif isinstance(frame, CycleFrame):
-            cycles.append([])
-    assert cycles[0] == [nvml.uuid(0), nvml.uuid(1), nvml.uuid(2)], "all at first"
-    assert cycles[1:4] == [[nvml.uuid(1)], [nvml.uuid(2)], []]
-    assert cycles[10:13] == [[nvml.uuid(0)], [nvml.uuid(1)], [nvml.uuid(2)]]
+    told = [frame for frame in frames if isinstance(frame, IdentityFrame | SampleFrame)]
+    assert [place for place, frame in enumerate(told) if isinstance(frame, IdentityFrame)] == [0, 11]
 
 
 @pytest.mark.gcc
 def test_reasons_are_told_once_and_when_they_change(nvml) -> None:
     nvml.state.update({"gpu.error.nvmlDeviceGetPowerUsage": 999})
-    child = start(nvml.env)
+    child = start(nvml.env, nvml.uuid())
     samples = [frame for frame in frames_until(child, lambda seen: len(seen) > 12) if isinstance(frame, SampleFrame)]
     assert end(child) == 0
-    assert samples[0].reasons == {"gpu.power": "Unknown Error"}
-    assert samples[1].reasons is None
+    assert samples[0].reasons is not None
+    assert samples[0].reasons["gpu.power"] == "Unknown Error"
+    assert samples[1].reasons == {"gpu.power": "Unknown Error"}, "activity is measured from the second reading on"
+    assert samples[2].reasons is None
 
 
 @pytest.mark.gcc
-def test_one_child_can_read_one_gpu_of_several(nvml) -> None:
+def test_one_child_reads_one_gpu_of_several_even_when_another_hangs(nvml) -> None:
     nvml.state.set(gpus=2)
-    child = start(nvml.env, "--gpu", nvml.uuid(1))
-    frames = frames_until(child, lambda seen: any(isinstance(frame, CycleFrame) for frame in seen))
+    nvml.state.update({"gpu0.delay.*": 60})
+    child = start(nvml.env, nvml.uuid(1))
+    frames = frames_until(child, lambda seen: any(isinstance(frame, SampleFrame) for frame in seen))
     assert end(child) == 0
     assert {frame.gpu for frame in frames if isinstance(frame, SampleFrame)} == {nvml.uuid(1)}
 
 
 @pytest.mark.gcc
 def test_a_child_ends_when_nobody_listens_any_more(nvml) -> None:
-    child = start(nvml.env)
+    child = start(nvml.env, nvml.uuid())
     frames_until(child, lambda seen: len(seen) > 0)
     assert child.stdout is not None
     child.stdout.close()
@@ -98,8 +100,8 @@ def test_a_child_ends_when_nobody_listens_any_more(nvml) -> None:
 
 @pytest.mark.gcc
 def test_a_request_to_end_waits_for_the_driver_call(nvml) -> None:
-    child = start(nvml.env)
-    frames_until(child, lambda seen: any(isinstance(frame, CycleFrame) for frame in seen))
+    child = start(nvml.env, nvml.uuid())
+    frames_until(child, lambda seen: any(isinstance(frame, SampleFrame) for frame in seen))
     nvml.state.update({"gpu0.delay.nvmlDeviceGetTemperature": 60})
     time.sleep(0.2)
     child.send_signal(signal.SIGTERM)
@@ -112,7 +114,7 @@ def test_a_request_to_end_waits_for_the_driver_call(nvml) -> None:
 @pytest.mark.gcc
 def test_the_last_word_of_a_child_says_why(nvml) -> None:
     nvml.state.set(**{"driver.loaded": 0})
-    child = start(nvml.env)
+    child = start(nvml.env, nvml.uuid())
     frames = frames_until(child, lambda seen: len(seen) > 0)
     assert child.wait(10) == 1
     assert child.stdout is not None
@@ -126,7 +128,7 @@ def test_a_host_without_the_library_has_nothing_to_read() -> None:
         name: value for name, value in os.environ.items() if name not in {"LD_LIBRARY_PATH", "UNVEIL_NVML_LIBRARY"}
     }
     ended = subprocess.run(
-        [sys.executable, "-m", "unveil.host.gpu_child"], env=environ, capture_output=True, check=False
+        [sys.executable, "-m", "unveil.host.gpu_child", "--list"], env=environ, capture_output=True, check=False
     )
     assert ended.returncode == 0
     frames, others = read_frames(ended.stdout.splitlines())

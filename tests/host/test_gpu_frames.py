@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from unveil.host.gpu_frames import (
     AbsentFrame,
     CallFrame,
-    CycleFrame,
     FailedFrame,
     GpusFrame,
     IdentityFrame,
@@ -28,7 +27,6 @@ FRAMES = [
     SampleFrame(gpu="GPU-1", at_ns=2, latency_s=0.1, values=[]),
     IdentityFrame(gpu="GPU-1", at_ns=3, facts={"gpu.pids": ["1"], "gpu.name": "é", "gpu.power_min": 1.5}, reasons={}),
     LostFrame(gpu="GPU-1", reason="GPU is lost"),
-    CycleFrame(at_ns=4),
     AbsentFrame(reason="none"),
     FailedFrame(reason="gone"),
 ]

@@ -22,6 +22,7 @@ def test_every_condition_is_a_state_of_a_source(condition: GpuCondition) -> None
     )
     source = health.as_source()
     assert isinstance(source.state, SourceState)
+    assert source.state is SourceState.FAILED, "a GPU that was lost should work and does not"
     assert source.channels == 21
     assert source.reason == "so; GPU-2 is gone: fell off"
 

@@ -24,7 +24,7 @@ def fail_once(process: GpuProcess, now_ns: int) -> None:
 
 
 def test_pauses_grow_to_a_minute_and_begin_anew_after_a_child_that_lived_well() -> None:
-    process, now = GpuProcess((), ENVIRON), 1000 * SECOND
+    process, now = GpuProcess(("--list",), ENVIRON), 1000 * SECOND
     for pause in (1, 2, 4, 8, 16, 32, 60, 60):
         fail_once(process, now)
         assert "/no/such/libnvidia-ml.so.1" in (process.failure or "")
@@ -57,7 +57,7 @@ def test_a_child_that_cannot_be_started_is_a_failure_and_no_crash() -> None:
 
 
 def test_a_process_that_was_stopped_before_it_began_never_begins() -> None:
-    process = GpuProcess((), ENVIRON)
+    process = GpuProcess(("--list",), ENVIRON)
     process.stop()
     assert process.poll(SECOND) == []
     assert process.starts == 0

@@ -596,7 +596,8 @@ EXPORT Return nvmlDeviceGetRemappedRows(
     Gpu *gpu, unsigned *corrected, unsigned *uncorrected, unsigned *pending, unsigned *failed)
 {
     ENTER(gpu);
-    *corrected = *uncorrected = 0;
+    *corrected = (unsigned)gpu_number(gpu, "remapped_corrected", 0);
+    *uncorrected = (unsigned)gpu_number(gpu, "remapped_uncorrected", 0);
     *pending = (unsigned)gpu_number(gpu, "repair_pending", 0);
     *failed = (unsigned)gpu_number(gpu, "repair_failed", 0);
     return SUCCESS;
@@ -655,3 +656,5 @@ EXPORT Return nvmlDeviceGetComputeRunningProcesses_v3(Gpu *gpu, unsigned *count,
     *count = found;
     return result;
 }
+
+#include "libnvml_standin_activity.c"

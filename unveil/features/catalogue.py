@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from unveil.features.dispersion import CGROUP_EXTREMES, CPU_IMBALANCE, GPU_EXTREMES, PART_OF_ALL, UNEVENNESS
+from unveil.features.gpu_activity import GPU_ACTIVITY, GPU_ACTIVITY_EXTREMES
 from unveil.features.hardware import CPU_HARDWARE, ERROR_RATES, LINKS, LOWEST_LINKS
 from unveil.features.huge_pages import HUGE_PAGES, NODE_HUGE_PAGES
 from unveil.features.levels import GPU_LEVELS, HOST_LEVELS, PART_LEVELS
@@ -47,6 +48,7 @@ FEATURES: dict[str, Feature] = {
         *PART_OF_ALL,
         *UTILISATION,
         *GPU_EXTREMES,
+        *GPU_ACTIVITY_EXTREMES,
         *HOST_STALLS,
         *HOST_STACK,
         *CPU_HARDWARE,
@@ -62,6 +64,7 @@ FEATURES: dict[str, Feature] = {
         *PART_RATES,
         *PART_LEVELS,
         *GPU_LEVELS,
+        *GPU_ACTIVITY,
         *PART_LOCALITY,
         *CGROUP_STALLS,
         *NIC_STACK,

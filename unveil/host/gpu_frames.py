@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpusFrame:
-    """The GPUs that this child reads, by UUID: sent once, first of all."""
+    """The GPUs that the driver shows, by UUID: all that a child says that was asked to list them."""
 
     gpus: list[str]
 
@@ -59,17 +59,10 @@ class IdentityFrame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostFrame:
-    """The driver says that this GPU is lost: it is not read again by this child."""
+    """The driver says that this GPU is lost; the child ends."""
 
     gpu: str
     reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CycleFrame:
-    """All GPUs of this child were read once."""
-
-    at_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +79,7 @@ class FailedFrame:
     reason: str
 
 
-Frame = GpusFrame | CallFrame | SampleFrame | IdentityFrame | LostFrame | CycleFrame | AbsentFrame | FailedFrame
+Frame = GpusFrame | CallFrame | SampleFrame | IdentityFrame | LostFrame | AbsentFrame | FailedFrame
 
 _FRAMES: Mapping[str, type[Frame]] = {
     "gpus": GpusFrame,
@@ -94,7 +87,6 @@ _FRAMES: Mapping[str, type[Frame]] = {
     "sample": SampleFrame,
     "identity": IdentityFrame,
     "lost": LostFrame,
-    "cycle": CycleFrame,
     "absent": AbsentFrame,
     "failed": FailedFrame,
 }

@@ -34,7 +34,7 @@ class GpuHealth:
         gpus: UUIDs that are read.
         lost: UUID → what the driver said when it lost that GPU.
         starts: how many children were started so far.
-        age_s: time since the last complete reading, None before the first.
+        age_s: age of the oldest values, None before the first.
         channels: how many channels the GPUs have.
         period_s: time between two readings.
     """
@@ -57,7 +57,7 @@ class GpuHealth:
             files=0,
             channels=self.channels,
             read_us=0.0,
-            state=_STATES[self.condition],
+            state=SourceState.FAILED if self.lost else _STATES[self.condition],
             reason=self.reason + "".join(f"; {uuid} is gone: {why}" for uuid, why in sorted(self.lost.items())),
         )
 

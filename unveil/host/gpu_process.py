@@ -54,6 +54,11 @@ class GpuProcess:
         return None if self._process is None else self._process.pid
 
     @property
+    def started_ns(self) -> int:
+        """Return when the process that runs was started, CLOCK_MONOTONIC."""
+        return self._started_ns
+
+    @property
     def wanted(self) -> bool:
         """Tell whether a process shall run: not after ``stop``."""
         return self._wanted
@@ -162,7 +167,7 @@ class GpuProcess:
             return
         if code < 0:
             self.failure = f"the GPU child was ended by {signal.Signals(-code).name}"
-        elif self.failure is None and self.absent is None:
+        elif code and self.failure is None and self.absent is None:
             self.failure = f"the GPU child ended with code {code}" + (
                 f": {self._last_words}" if self._last_words else ""
             )

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from unveil.errors import SourceFailedError
 from unveil.host.sources.gpu import METRICS, GpuSource, open_nvml
+from unveil.host.sources.gpu_activity import watching_queries
 from unveil.host.sources.gpu_queries import QUERIES, pci_address
+from unveil.host.sources.gpu_state_queries import STATE_QUERIES
 from unveil.records.metric import Kind
 
 if TYPE_CHECKING:
@@ -22,15 +24,18 @@ def source(nvml, monkeypatch: pytest.MonkeyPatch) -> Iterator[GpuSource]:
     monkeypatch.setenv("UNVEIL_NVML_STATE", str(nvml.state.path))  # one library a process, one state a test
     opened = GpuSource(open_nvml(nvml.env))
     opened.discover()
+    opened.read(nvml.uuid(), slow=False)  # activity is measured between two readings
     yield opened
     opened.close()
 
 
 def test_the_catalogue_and_the_queries_name_the_same_metrics() -> None:
-    asked = [name for query in QUERIES for name in query.metrics]
+    asked = [name for query in (*QUERIES, *STATE_QUERIES, *watching_queries()) for name in query.metrics]
     assert len(asked) == len(set(asked))
     assert {metric.name for metric in METRICS} == {*asked, "gpu.nvml_latency", "gpu.value_age"}
-    assert {metric.name for metric in METRICS if metric.kind is Kind.COUNTER} == {"gpu.energy", "gpu.ecc_corrected"}
+    counted = {metric.name for metric in METRICS if metric.kind is Kind.COUNTER}
+    assert {"gpu.energy", "gpu.ecc_corrected", "gpu.violation_power", "gpu.xid_errors"} <= counted
+    assert "gpu.xid_last" not in counted
     assert all(metric.labels == ("gpu",) for metric in METRICS)
 
 
@@ -153,7 +158,7 @@ def test_identity_tells_the_modes_the_clocks_and_what_waits_for_a_repair(nvml, s
     facts = source.identify(nvml.uuid()).facts
     assert (facts["gpu.persistence"], facts["gpu.mig"]) == (False, True)
     assert facts["gpu.compute_mode"] == "exclusive_process"
-    assert (facts["gpu.applications_clock"], facts["gpu.applications_clock_default"]) == (1410, 1980)
+    assert (facts["gpu.applications_clock"], facts["gpu.applications_clock_share"]) == (1410, 1410 / 1980)
     assert facts["gpu.applications_clocks_default"] == "2619,1980"
     assert facts["gpu.sm_clock_max"] == 1980
     assert (facts["gpu.repair_pending"], facts["gpu.repair_failed"]) == (True, False)
@@ -173,3 +178,78 @@ def test_a_pci_address_is_written_as_sysfs_writes_it(domain: int, bus: int, devi
 
 def test_the_pci_address_of_nvml_loses_its_long_domain() -> None:
     assert pci_address("00000000:19:00.0") == "0000:19:00.0"
+
+
+@pytest.mark.gcc
+def test_tensor_activity_and_the_clock_make_the_tensor_throughput_delivered(nvml, source: GpuSource) -> None:
+    nvml.state.set_gpu(tensor_active=60, sm_active=95, power_demand=700000, power_limit=350000, sm_clock_max=1980)
+    values = source.read(nvml.uuid(), slow=True).values
+    assert (values["gpu.tensor_active"], values["gpu.sm_active"]) == (0.6, 0.95)
+    assert values["gpu.ofu"] == pytest.approx(0.6 * values["gpu.sm_clock"] / 1980)
+    assert values["gpu.ofu"] < 0.5, "a clock that is held down delivers less at the same activity"
+
+
+@pytest.mark.gcc
+def test_activity_is_absent_with_the_reason_where_the_gpu_does_not_measure_it(nvml, source: GpuSource) -> None:
+    nvml.state.set_gpu(gpm=0)
+    older = GpuSource(open_nvml(nvml.env))
+    older.attach(nvml.uuid())
+    reading = older.read(nvml.uuid(), slow=True)
+    assert "Hopper" in reading.reasons["gpu.ofu"]
+    assert "gpu.tensor_active" not in reading.values
+
+
+@pytest.mark.gcc
+def test_an_activity_that_is_no_number_is_absent(nvml, source: GpuSource) -> None:
+    nvml.state.set_gpu(tensor_active="nan", sm_active=4294967295, dram_active=50)
+    values = source.read(nvml.uuid(), slow=False).values
+    assert values["gpu.dram_active"] == 0.5
+    assert not {"gpu.tensor_active", "gpu.ofu", "gpu.sm_active"} & values.keys()
+
+
+@pytest.mark.gcc
+def test_errors_are_counted_as_they_happen_and_those_of_programs_apart(nvml, source: GpuSource) -> None:
+    def errors() -> tuple[float, ...]:
+        values = source.read(nvml.uuid(), slow=False).values
+        return values["gpu.xid_errors"], values["gpu.xid_application"], values["gpu.xid_last"]
+
+    assert errors() == (0.0, 0.0, 0.0)
+    nvml.state.set_gpu(xids="79,31,31")
+    assert errors() == (1.0, 2.0, 31.0)
+    assert errors() == (1.0, 2.0, 31.0), "the last error stays, the counts do not grow"
+    nvml.state.set_gpu(xids="79,31,31,94")
+    assert errors() == (2.0, 2.0, 94.0)
+
+
+@pytest.mark.gcc
+def test_links_fabric_lost_time_and_margins_are_read_in_their_units(nvml, source: GpuSource) -> None:
+    nvml.state.set_gpu(
+        nvlinks=18, nvlinks_down=2, nvlink_tx=3, nvlink_crc=7, memory_temperature=88, violation_power=2.5e9, margin=-2,
+        fabric_state=2, remapped_uncorrected=1, pcie_replays=4, ecc_uncorrected=9,
+    )  # fmt: skip
+    values = source.read(nvml.uuid(), slow=True).values
+    assert (values["gpu.nvlink_links"], values["gpu.nvlink_tx"], values["gpu.nvlink_crc_errors"]) == (16, 3072, 7)
+    assert (values["gpu.memory_temperature"], values["gpu.temperature_margin"]) == (88, -2)
+    assert values["gpu.violation_power"] == 2.5
+    assert values["gpu.fabric_ready"] == 0.0
+    assert (values["gpu.remapped_uncorrected"], values["gpu.pcie_replays"], values["gpu.ecc_uncorrected"]) == (1, 4, 9)
+
+
+@pytest.mark.gcc
+def test_a_gpu_without_links_or_fabric_says_so(nvml, source: GpuSource) -> None:
+    nvml.state.set_gpu(nvlinks=0, fabric_state=0)
+    reading = source.read(nvml.uuid(), slow=True)
+    assert reading.reasons["gpu.nvlink_links"] == "Not Supported"
+    assert "no NVLink fabric" in reading.reasons["gpu.fabric_ready"]
+    assert "gpu.nvlink_tx" not in reading.values
+    assert "gpu.memory_temperature" in reading.values
+
+
+@pytest.mark.gcc
+def test_one_gpu_is_taken_without_a_call_for_another_that_hangs(nvml, source: GpuSource) -> None:
+    nvml.state.set(gpus=2)
+    nvml.state.update({"gpu0.delay.*": 60})
+    alone = GpuSource(open_nvml(nvml.env))
+    alone.attach(nvml.uuid(1))
+    assert alone.read(nvml.uuid(1), slow=True).values["gpu.temperature"] == 40.0
+    nvml.state.update({"gpu0.delay.*": None})

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from unveil.errors import SourceAbsentError, SourceFailedError
+from unveil.host.sources.gpu_activity import watching_queries
 from unveil.host.sources.gpu_queries import (
     DRIVER_GONE,
     FACT_QUERIES,
@@ -22,8 +23,10 @@ from unveil.host.sources.gpu_queries import (
     LOST,
     NOT_SUPPORTED,
     QUERIES,
+    Query,
     Values,
 )
+from unveil.host.sources.gpu_state_queries import STATE_QUERIES
 from unveil.records.metric import Kind, Metric
 from unveil.records.subsystem import Subsystem
 
@@ -69,6 +72,35 @@ METRICS: tuple[Metric, ...] = (
     _metric("pcie_width", "1", "lanes of the PCIe link in use"),
     _metric("pcie_gen", "1", "generation of the PCIe link in use; an idle GPU may lower it"),
     _metric("ecc_corrected", "1", "memory errors corrected since the driver was loaded", Kind.COUNTER),
+    _metric("ecc_uncorrected", "1", "memory errors not corrected since the driver was loaded", Kind.COUNTER),
+    _metric("remapped_corrected", "1", "rows of memory put out of use for errors that were corrected"),
+    _metric("remapped_uncorrected", "1", "rows of memory put out of use for errors that were not corrected"),
+    _metric("xid_errors", "1", "errors that the driver reported (XID) and no program caused by itself", Kind.COUNTER),
+    _metric("xid_application", "1", "errors (XID 13, 31, 43, 45, 68) that a program may cause", Kind.COUNTER),
+    _metric("xid_last", "1", "number of the last XID error, 0 while there was none; says what happened, not what is"),
+    _metric(
+        "violation_power", "s", "time in which power held the clocks down, since the driver was loaded", Kind.COUNTER
+    ),
+    _metric(
+        "violation_thermal", "s", "time in which heat held the clocks down, since the driver was loaded", Kind.COUNTER
+    ),
+    _metric("temperature_margin", "C", "degrees to where heat lowers the clocks; below 0 beyond it"),
+    _metric("memory_temperature", "C", "temperature of the memory"),
+    _metric("nvlink_links", "1", "NVLink links that are active"),
+    _metric("nvlink_tx", "bytes", "data sent over NVLink", Kind.COUNTER),
+    _metric("nvlink_rx", "bytes", "data received over NVLink", Kind.COUNTER),
+    _metric("nvlink_crc_errors", "1", "NVLink flits with a wrong checksum", Kind.COUNTER),
+    _metric("nvlink_replays", "1", "NVLink packets sent again", Kind.COUNTER),
+    _metric("nvlink_recoveries", "1", "NVLink links trained again", Kind.COUNTER),
+    _metric("fabric_ready", "1", "1 when the GPU has joined its NVLink fabric, 0 until then"),
+    _metric("bar1_used", "bytes", "memory mapped for others through BAR1"),
+    _metric("pcie_replays", "1", "PCIe packets sent again", Kind.COUNTER),
+    _metric("performance_state", "1", "performance state, 0 the highest to 15"),
+    _metric("sm_active", "1", "share of multiprocessors busy between two readings (0 to 1; GPM, Hopper and later)"),
+    _metric("sm_occupancy", "1", "warps on them against as many as there could be (0 to 1)"),
+    _metric("tensor_active", "1", "share of time in which tensor cores worked (0 to 1)"),
+    _metric("dram_active", "1", "bandwidth of memory in use against what there is (0 to 1)"),
+    _metric("ofu", "1", "tensor activity times clock over highest clock: tensor throughput delivered (0 to 1)"),
     _metric("nvml_latency", "s", "longest single driver call of the last reading, growing while a call hangs"),
     _metric("value_age", "s", "age of this GPU's values"),
 )
@@ -131,13 +163,14 @@ class _Gpu:
     """One GPU while its handle is held: the slow values between two readings, and what it does not support."""
 
     handle: Any
+    queries: tuple[Query, ...] = field(default_factory=lambda: (*QUERIES, *STATE_QUERIES, *watching_queries()))
     slow: Values = field(default_factory=dict)
     slow_reasons: dict[str, str] = field(default_factory=dict)
     unsupported: dict[str, str] = field(default_factory=dict)
 
 
 class GpuSource:
-    """All GPUs of the driver, by UUID. Owns the driver's handles until ``close``.
+    """GPUs of the driver, by UUID: all of them (``discover``) or one (``attach``). Owns handles until ``close``.
 
     Handles are taken by index once and named by the UUID they answer; an index is never kept, as no driver promises
     that it stands for the same GPU tomorrow.
@@ -165,6 +198,14 @@ class GpuSource:
             raise SourceFailedError(f"the driver shows no GPU that answers ({', '.join(refusals) or 'it counts none'})")
         return tuple(sorted(self._gpus))
 
+    def attach(self, uuid: str) -> None:
+        """Take the handle of one GPU, without a call for any other: one that hangs is no hindrance.
+
+        Raises:
+            SourceFailedError: the driver is gone, or does not show this GPU.
+        """
+        self._gpus[uuid] = _Gpu(self._call(lambda: self._nvml.nvmlDeviceGetHandleByUUID(uuid)))
+
     def read(self, uuid: str, *, slow: bool) -> Reading:
         """Read one GPU; with *slow*, also what is read in turns.
 
@@ -180,7 +221,7 @@ class GpuSource:
             gpu.slow.clear()
             gpu.slow_reasons.clear()
             gpu.unsupported.clear()  # asked again: MIG or a new mode may have changed it
-        for query in QUERIES:
+        for query in gpu.queries:
             if query.slow and not slow:
                 continue
             if why := gpu.unsupported.get(query.metrics[0]):
@@ -198,6 +239,8 @@ class GpuSource:
                 found, why = {}, str(error)
                 if error.value in NOT_SUPPORTED:
                     gpu.unsupported[query.metrics[0]] = why
+            except ValueError as error:
+                found, why = {}, str(error)
             if not query.blocks:
                 latency = max(latency, time.monotonic() - began)
             absent = {name: why for name in query.metrics if name not in found}

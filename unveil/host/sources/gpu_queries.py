@@ -47,7 +47,7 @@ class Query:
     blocks: bool = False
 
 
-def _number(name: str, value: int, *, times: int = 1, per: int = 1, most: float = math.inf) -> Values:
+def number(name: str, value: int, *, times: int = 1, per: int = 1, most: float = math.inf) -> Values:
     """Return one value in the metric's unit, nothing where the driver answered a blank or nonsense."""
     if value == _BLANK_32 or value >= _BLANK_64 or not 0 <= value <= most:
         return {}
@@ -56,7 +56,7 @@ def _number(name: str, value: int, *, times: int = 1, per: int = 1, most: float 
 
 def _read_utilization(nvml: Any, gpu: Any) -> Values:
     rates = nvml.nvmlDeviceGetUtilizationRates(gpu)
-    return _number("util", rates.gpu, per=100, most=100) | _number("memory_util", rates.memory, per=100, most=100)
+    return number("util", rates.gpu, per=100, most=100) | number("memory_util", rates.memory, per=100, most=100)
 
 
 def _read_memory(nvml: Any, gpu: Any) -> Values:
@@ -66,7 +66,7 @@ def _read_memory(nvml: Any, gpu: Any) -> Values:
         if error.value not in NOT_SUPPORTED:
             raise
         memory = nvml.nvmlDeviceGetMemoryInfo(gpu)  # drivers before 510: counts what the driver reserves as used
-    return _number("memory_used", memory.used)
+    return number("memory_used", memory.used)
 
 
 def _read_reasons(nvml: Any, gpu: Any) -> Values:
@@ -85,52 +85,52 @@ def _read_reasons(nvml: Any, gpu: Any) -> Values:
 QUERIES: tuple[Query, ...] = (
     Query(("gpu.util", "gpu.memory_util"), _read_utilization),
     Query(("gpu.memory_used",), _read_memory),
-    Query(("gpu.sm_clock",), lambda n, g: _number("sm_clock", n.nvmlDeviceGetClockInfo(g, n.NVML_CLOCK_SM), most=1e5)),
+    Query(("gpu.sm_clock",), lambda n, g: number("sm_clock", n.nvmlDeviceGetClockInfo(g, n.NVML_CLOCK_SM), most=1e5)),
     Query(
         ("gpu.memory_clock",),
-        lambda n, g: _number("memory_clock", n.nvmlDeviceGetClockInfo(g, n.NVML_CLOCK_MEM), most=1e5),
+        lambda n, g: number("memory_clock", n.nvmlDeviceGetClockInfo(g, n.NVML_CLOCK_MEM), most=1e5),
     ),
-    Query(("gpu.power",), lambda n, g: _number("power", n.nvmlDeviceGetPowerUsage(g), per=1000, most=1e7)),
+    Query(("gpu.power",), lambda n, g: number("power", n.nvmlDeviceGetPowerUsage(g), per=1000, most=1e7)),
     Query(
         ("gpu.power_limit",),
-        lambda n, g: _number("power_limit", n.nvmlDeviceGetPowerManagementLimit(g), per=1000, most=1e7),
+        lambda n, g: number("power_limit", n.nvmlDeviceGetPowerManagementLimit(g), per=1000, most=1e7),
     ),
-    Query(("gpu.energy",), lambda n, g: _number("energy", n.nvmlDeviceGetTotalEnergyConsumption(g), per=1000)),
+    Query(("gpu.energy",), lambda n, g: number("energy", n.nvmlDeviceGetTotalEnergyConsumption(g), per=1000)),
     Query(
         ("gpu.temperature",),
-        lambda n, g: _number("temperature", n.nvmlDeviceGetTemperature(g, n.NVML_TEMPERATURE_GPU), most=200),
+        lambda n, g: number("temperature", n.nvmlDeviceGetTemperature(g, n.NVML_TEMPERATURE_GPU), most=200),
     ),
     Query((*_REASONS, "gpu.throttle_other"), _read_reasons),
     Query(
         ("gpu.power_default",),
-        lambda n, g: _number("power_default", n.nvmlDeviceGetPowerManagementDefaultLimit(g), per=1000, most=1e7),
+        lambda n, g: number("power_default", n.nvmlDeviceGetPowerManagementDefaultLimit(g), per=1000, most=1e7),
         slow=True,
     ),
     Query(
         ("gpu.pcie_tx",),
-        lambda n, g: _number("pcie_tx", n.nvmlDeviceGetPcieThroughput(g, n.NVML_PCIE_UTIL_TX_BYTES), times=1000),
+        lambda n, g: number("pcie_tx", n.nvmlDeviceGetPcieThroughput(g, n.NVML_PCIE_UTIL_TX_BYTES), times=1000),
         slow=True,
         blocks=True,
     ),
     Query(
         ("gpu.pcie_rx",),
-        lambda n, g: _number("pcie_rx", n.nvmlDeviceGetPcieThroughput(g, n.NVML_PCIE_UTIL_RX_BYTES), times=1000),
+        lambda n, g: number("pcie_rx", n.nvmlDeviceGetPcieThroughput(g, n.NVML_PCIE_UTIL_RX_BYTES), times=1000),
         slow=True,
         blocks=True,
     ),
     Query(
         ("gpu.pcie_width",),
-        lambda n, g: _number("pcie_width", n.nvmlDeviceGetCurrPcieLinkWidth(g), most=64),
+        lambda n, g: number("pcie_width", n.nvmlDeviceGetCurrPcieLinkWidth(g), most=64),
         slow=True,
     ),
     Query(
         ("gpu.pcie_gen",),
-        lambda n, g: _number("pcie_gen", n.nvmlDeviceGetCurrPcieLinkGeneration(g), most=16),
+        lambda n, g: number("pcie_gen", n.nvmlDeviceGetCurrPcieLinkGeneration(g), most=16),
         slow=True,
     ),
     Query(
         ("gpu.ecc_corrected",),
-        lambda n, g: _number(
+        lambda n, g: number(
             "ecc_corrected",
             n.nvmlDeviceGetTotalEccErrors(g, n.NVML_MEMORY_ERROR_TYPE_CORRECTED, n.NVML_VOLATILE_ECC),
         ),
@@ -178,12 +178,17 @@ def _megahertz(clock: int) -> float:
     return float(clock)
 
 
-def _read_default_clocks(nvml: Any, gpu: Any) -> dict[str, FactValue]:
+def _read_applications_clocks(nvml: Any, gpu: Any) -> dict[str, FactValue]:
+    now = _megahertz(nvml.nvmlDeviceGetApplicationsClock(gpu, nvml.NVML_CLOCK_GRAPHICS))
     memory, sm = (
         _megahertz(nvml.nvmlDeviceGetDefaultApplicationsClock(gpu, domain))
         for domain in (nvml.NVML_CLOCK_MEM, nvml.NVML_CLOCK_GRAPHICS)
     )
-    return {"gpu.applications_clock_default": sm, "gpu.applications_clocks_default": f"{memory:.0f},{sm:.0f}"}
+    return {
+        "gpu.applications_clock": now,
+        "gpu.applications_clock_share": now / sm,
+        "gpu.applications_clocks_default": f"{memory:.0f},{sm:.0f}",
+    }
 
 
 def _read_repairs(nvml: Any, gpu: Any) -> dict[str, FactValue]:
@@ -221,9 +226,8 @@ FACT_QUERIES: tuple[tuple[tuple[str, ...], Callable[[Any, Any], dict[str, FactVa
         lambda n, g: {"gpu.sm_clock_max": _megahertz(n.nvmlDeviceGetMaxClockInfo(g, n.NVML_CLOCK_SM))},
     ),
     (
-        ("gpu.applications_clock",),
-        lambda n, g: {"gpu.applications_clock": _megahertz(n.nvmlDeviceGetApplicationsClock(g, n.NVML_CLOCK_GRAPHICS))},
+        ("gpu.applications_clock", "gpu.applications_clock_share", "gpu.applications_clocks_default"),
+        _read_applications_clocks,
     ),
-    (("gpu.applications_clock_default", "gpu.applications_clocks_default"), _read_default_clocks),
     (("gpu.repair_pending", "gpu.repair_failed"), _read_repairs),
 )

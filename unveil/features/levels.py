@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from unveil.features.families import plain
-from unveil.features.feature import SHARE, Feature, Stat, Trouble
+from unveil.features.families import gauges, plain, ratio
+from unveil.features.feature import SHARE, FactNumber, Feature, Stat, Trouble
 from unveil.records.entity import EntityKind
 
 _MEAN, _LAST = (Stat.MEAN,), (Stat.LAST,)
@@ -170,5 +170,15 @@ GPU_LEVELS: tuple[Feature, ...] = (
         over=(_GPU,),
         each=_GPU,
         log=False,
+    ),
+    ratio(
+        "gpu.sm_clock_share.mean",
+        "clock of the multiprocessors against their highest",
+        gauges("gpu", "sm_clock", Stat.MEAN, ("gpu",)),
+        (FactNumber(fact="gpu.sm_clock_max", per=_GPU),),
+        each=_GPU,
+        unit="1",
+        log=False,
+        trouble=Trouble.DOWN,
     ),
 )

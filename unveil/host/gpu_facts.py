@@ -24,7 +24,6 @@ _STEADY = tuple(
         "power_min",
         "power_max",
         "sm_clock_max",
-        "applications_clock_default",
         "applications_clocks_default",
     )
 )
@@ -33,6 +32,7 @@ _CHANGING = {
     "gpu.power_limit": "power_limit",
     "gpu.persistence": "persistence_mode",
     "gpu.applications_clock": "applications_clocks",
+    "gpu.applications_clock_share": None,
     "gpu.pids": None,
     "gpu.compute_mode": None,
     "gpu.mig": None,

@@ -119,7 +119,13 @@ def refresh_nics(sheet: FactSheet, nics: tuple[Nic, ...]) -> None:
 
 def find_nics(sheet: FactSheet, devices: Mapping[str, str], topology: Topology) -> tuple[Nic, ...]:
     """Find each NIC's node, CPUs and interrupts, and tell what does not change while the device is there."""
-    return tuple(_find_nic(sheet, name, path, topology) for name, path in devices.items())
+    nics = tuple(_find_nic(sheet, name, path, topology) for name, path in devices.items())
+    speeds = [sheet.value("network.nic_speed", nic.entity) for nic in nics if nic.physical]
+    if known := [speed for speed in speeds if isinstance(speed, float)]:
+        sheet.tell("network.fastest_link", max(known))
+    else:
+        sheet.miss("network.fastest_link", "no NIC tells the speed of its link")
+    return nics
 
 
 def _find_nic(sheet: FactSheet, name: str, path: str, topology: Topology) -> Nic:
@@ -204,6 +210,11 @@ def _tell_identity(sheet: FactSheet, nic: Nic, name: str) -> None:
     _read_speed(sheet, folder, entity)
     tell_steering(sheet, name, nic.local)
     tell_driver(sheet, name)
+    now, fastest = (sheet.value(f"network.nic_speed{which}", entity) for which in ("", "_max"))
+    if isinstance(now, float) and isinstance(fastest, float):
+        sheet.tell("network.nic_speed_share", min(1.0, now / fastest), entity)
+    else:
+        sheet.miss("network.nic_speed_share", "the speed or the fastest possible one is not told", entity)
 
 
 def _read_speed(sheet: FactSheet, folder: str, entity: Entity) -> None:

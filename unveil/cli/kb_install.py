@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 SUMMARY = "put a pack into use in one step, or take it back"
 DESCRIPTION = """Put a pack into use at --kb DIR: everything or nothing, in one step, and only when it loads together
-with the site's inventory, which stays. A running watcher goes over to it by itself. Once DIR/inventory/allowed_signers is
-there (or --signers is given), a pack must be signed by one of them.
+with the site's inventory, which stays. A running watcher goes over to it by itself. Once DIR/inventory/allowed_signers
+is there (or --signers is given), a pack must be signed by one of them.
 
 DIR becomes a symbolic link into DIR.installed/. --rollback puts into use again what was there before."""
 EXAMPLE = "unveil kb install site-7.tar.gz --kb /etc/unveil/kb"

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING
 from unveil.detection.ensemble import EnsembleSettings
 from unveil.detection.rule import DEFAULT_RULE
 from unveil.engine.replaying import RecordedWatch
-from unveil.errors import UnreadableError, UnveilError
+from unveil.errors import BadInputError, UnreadableError, UnveilError
 from unveil.knowledge.backtest import Action, Fire, SeenWindow, Trace
 from unveil.knowledge.labels import labels_beside, read_labels
+from unveil.knowledge.tuning import relabelled, variants
 from unveil.records.match import EpisodeState
 from unveil.records.remediation import Mode
 from unveil.records.run import Run, RunState, Step
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from unveil.engine.pipeline import Outcome
+    from unveil.knowledge.labels import Interval
     from unveil.records.match import Episode
     from unveil.records.remediation import Remediation
 
@@ -50,6 +52,7 @@ class Job:
         rule: which detectors decide; empty for the default.
         labelled: refuse a recording without labels; else nothing is known of it.
         names: what a label may be beside the fingerprints of the knowledge base.
+        tuned: fingerprint, clause and thresholds: copies of the fingerprint, one a threshold, are watched instead.
         false_alarms_per_day: how often the rule may be wrong on an ordinary host.
     """
 
@@ -60,6 +63,7 @@ class Job:
     seed: int = 0
     labelled: bool = True
     names: tuple[str, ...] = ()
+    tuned: tuple[str, str, tuple[float, ...]] | None = None
     false_alarms_per_day: float = 24.0
 
 
@@ -137,6 +141,8 @@ def watch_one(job: Job) -> Trace:
     with closing(RecordedWatch(job.recording, kb=job.kb, settings=settings, seed=job.seed)) as watch:
         names = {*job.names, *(each.name for each in watch.knowledge.current.fingerprints)}
         intervals = () if labels is None else read_labels(labels, names)
+        if job.tuned is not None:
+            intervals = _tune(watch, job.tuned, intervals)
         desk = Desk(watch, job.profile)
         windows: list[SeenWindow] = []
         fires: list[Fire] = []
@@ -167,6 +173,19 @@ def watch_one(job: Job) -> Trace:
             actions=tuple(desk.actions),
             intervals=intervals,
         )
+
+
+def _tune(
+    watch: RecordedWatch, tuned: tuple[str, str, tuple[float, ...]], intervals: tuple[Interval, ...]
+) -> tuple[Interval, ...]:
+    """Let copies of a fingerprint be watched instead of the knowledge base; return the intervals with their labels."""
+    name, clause, values = tuned
+    fingerprint = watch.knowledge.current.fingerprint(name)
+    if fingerprint is None:
+        raise BadInputError(f"no fingerprint {name!r} in this knowledge base")
+    copies = variants(fingerprint, clause, values)
+    watch.pipeline.replace_knowledge(copies, generation=1, wall_s=watch.clock())
+    return relabelled(intervals, name, [each.name for each in copies])
 
 
 class _Clock:
@@ -230,7 +249,7 @@ class Desk:
         )
         decision = policy.decide(
             drawn, fix, ceiling, self._history, (), still_matching=True, now_s=now_s, intent=policy.Intent.PROPOSE,
-            filters=watch.knowledge.current.filters, host=watch.host,
+            filters=watch.pipeline.exceptions, host=watch.host,
         )  # fmt: skip
         if not decision.allowed:
             alone = {Mode.OBSERVE: "observed", Mode.MANUAL: "person"}.get(decision.mode, "refused")

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -55,21 +56,40 @@ class Loss:
 
 
 def loss(units: Iterable[Unit], before: tuple[float, float], during: tuple[float, float]) -> Loss | None:
-    """Return what was lost between two stretches of wall-clock time; None where one of them has no unit.
+    """Return what was lost between two stretches of wall-clock time; None where they have no phase in common.
 
-    Phases are weighed as they were before, so that a fault which merely comes in a quiet phase costs nothing.
+    Each phase is compared with itself, and weighed by the time that it had before, so that a fault which merely comes
+    in a quiet phase costs nothing.
     """
-    held = [[unit for unit in units if begin <= unit.at_s < end] for begin, end in (before, during)]
-    phases = {unit.phase for unit in held[0]} & {unit.phase for unit in held[1]}
-    if not phases:
+    ordered = sorted(units, key=lambda unit: unit.at_s)
+    first, second = (_phases([unit for unit in ordered if begin <= unit.at_s < end]) for begin, end in (before, during))
+    common = first.keys() & second.keys()
+    if not common:
         return None
-    weights = {phase: sum(unit.phase == phase for unit in held[0]) for phase in phases}
-    longer = sum(
-        weights[phase] * (_typical(held[1], phase) / max(_typical(held[0], phase), 1e-9) - 1) for phase in phases
-    ) / sum(weights.values())
-    rates = [len(each) / (end - begin) for each, (begin, end) in zip(held, (before, during), strict=True)]
-    return Loss(throughput=1 - rates[1] / rates[0], latency=longer)
+    whole = sum(first[phase].spent_s for phase in common)
+    kept = sum(first[phase].spent_s / whole * second[phase].rate / first[phase].rate for phase in common)
+    longer = sum(first[phase].spent_s / whole * second[phase].typical_s / first[phase].typical_s for phase in common)
+    return Loss(throughput=1 - kept, latency=longer - 1)
 
 
-def _typical(units: list[Unit], phase: str) -> float:
-    return median(unit.seconds for unit in units if unit.phase == phase)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Phase:
+    """One phase of a stretch: the time between its units, their number per second, and the median unit."""
+
+    spent_s: float
+    rate: float
+    typical_s: float
+
+
+def _phases(units: list[Unit]) -> dict[str, _Phase]:
+    gaps: dict[str, list[float]] = {}
+    for earlier, unit in pairwise(units):
+        gaps.setdefault(unit.phase, []).append(max(unit.at_s - earlier.at_s, 1e-6))
+    return {
+        phase: _Phase(
+            spent_s=sum(each),
+            rate=len(each) / sum(each),
+            typical_s=max(median(unit.seconds for unit in units if unit.phase == phase), 1e-6),
+        )
+        for phase, each in gaps.items()
+    }

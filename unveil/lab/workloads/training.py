@@ -63,6 +63,7 @@ def main(rank: int, master: str) -> None:  # noqa: PLR0915  # one step, from top
     torch.manual_seed(rank)
     random = np.random.default_rng(rank)
     size = data_set(Path("dataset.bin"))
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "eth0")  # else gloo takes what the host's name resolves to
     dist.init_process_group("gloo", init_method=f"tcp://{master}:29511", rank=rank, world_size=2)
     net = torch.nn.Sequential(
         torch.nn.Linear(WIDTH, 768), torch.nn.GELU(), torch.nn.Linear(768, WIDTH), torch.nn.GELU(),

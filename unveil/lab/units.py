@@ -84,6 +84,8 @@ class _Phase:
 def _phases(units: list[Unit]) -> dict[str, _Phase]:
     gaps: dict[str, list[float]] = {}
     for earlier, unit in pairwise(units):
+        if earlier.phase != unit.phase:
+            continue  # half of this gap is the other phase's
         gaps.setdefault(unit.phase, []).append(max(unit.at_s - earlier.at_s, 1e-6))
     return {
         phase: _Phase(

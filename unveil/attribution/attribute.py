@@ -33,10 +33,9 @@ def attribute(judgement: Judgement, *, largest: int | None = None) -> Attributio
     if shares is None:
         return Attribution(window=window, features=(), subsystems={})
     scope = judgement.reference.scope
-    subsystems = dict.fromkeys(Subsystem, 0.0)
-    for subsystem, share in zip(scope.subsystems, shares.tolist(), strict=True):
-        subsystems[subsystem] += share
-    order = np.argsort(-shares, kind="stable")[: np.count_nonzero(shares)][:largest].tolist()
+    summed = np.bincount(scope.subsystem_index, shares, minlength=len(Subsystem))
+    subsystems = dict(zip(Subsystem, summed.tolist(), strict=True))
+    order = (-shares).argsort(kind="stable")[: np.count_nonzero(shares)][:largest].tolist()
     centre, _ = judgement.reference.expectations()
     features = tuple(
         FeatureShare(
@@ -59,5 +58,9 @@ def _shares(judgement: Judgement) -> NDArray[np.float64] | None:
     loud = [voice / voice.max() for voice in voices if voice.size and voice.max() > 0.0]
     if not loud:
         return None
-    shares = np.mean([voice / voice.sum() for voice in loud], axis=0)
-    return np.asarray(shares / shares.sum(), dtype=np.float64)
+    shares = np.zeros(len(present))
+    for voice in loud:
+        shares += voice / voice.sum()
+    shares /= len(loud)
+    shares /= shares.sum()
+    return shares

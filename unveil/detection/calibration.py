@@ -100,7 +100,8 @@ class Calibration:
         Args:
             rate: excursions per window to allow in ordinary windows; the paces share it.
         """
-        evidence = self.evidence(score)
+        p_value = self.p_value(score)
+        evidence = self._evidence(score, p_value)
         levels = [self.level(rate / len(PACES), pace) for pace in range(len(PACES))]
         for index, pace in enumerate(PACES):
             self._smooth[index] += pace.smoothing * (evidence - self._smooth[index])
@@ -109,13 +110,13 @@ class Calibration:
             detector=self.detector,
             score=smooth,
             threshold=level,
-            p_value=self.p_value(score),
+            p_value=p_value,
             anomalous=smooth > level,
         )
 
     def p_value(self, score: float) -> float:
         """Return the share of held-out scores that are at least as high, the window itself counted, in (0, 1]."""
-        higher = len(self._sorted) - int(np.searchsorted(self._sorted, np.float32(score), side="left"))
+        higher = len(self._sorted) - int(self._sorted.searchsorted(np.float32(score), side="left"))
         return (1 + higher) / (len(self._sorted) + 1)
 
     def evidence(self, score: float) -> float:
@@ -124,8 +125,11 @@ class Calibration:
         Ranks end at the highest score seen. Beyond it each further distance of that score from the median counts one
         decade more, so that a short calibration still tells far from very far.
         """
+        return self._evidence(score, self.p_value(score))
+
+    def _evidence(self, score: float, p_value: float) -> float:
         beyond = (score - float(self._sorted[-1])) / self._tail_unit
-        return min(-math.log10(self.p_value(score)) + max(beyond, 0.0), MOST_EVIDENCE)
+        return min(-math.log10(p_value) + max(beyond, 0.0), MOST_EVIDENCE)
 
     def level(self, rate: float, pace: int = 0) -> float:
         """Return the smoothed evidence that ordinary windows exceed with a rate, in excursions per window."""

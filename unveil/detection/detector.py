@@ -74,4 +74,6 @@ class DetectorKind:
 
 def neutral(z: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return z with absent features at 0, which contributes nothing, and within what can be squared."""
-    return np.clip(np.nan_to_num(z, nan=0.0, posinf=_LARGEST, neginf=-_LARGEST), -_LARGEST, _LARGEST)
+    bounded: NDArray[np.float64] = np.minimum(np.maximum(z, -_LARGEST), _LARGEST)
+    bounded[np.isnan(bounded)] = 0.0
+    return bounded

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from unveil.records.subsystem import Subsystem
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
     from unveil.records.feature import FeatureId, FeatureLayout
-    from unveil.records.subsystem import Subsystem
 
 # The least standard deviation that is believed in. A feature that never moved has none of its own, and dropping it
 # would drop the very counters that stand still until they are the fault.
@@ -75,6 +76,12 @@ class DetectorInput:
         return tuple(str(feature) for feature in self.ids)
 
     @cached_property
+    def subsystem_index(self) -> NDArray[np.intp]:
+        """Return where each feature's subsystem stands among the six, shape (features,)."""
+        order = {subsystem: index for index, subsystem in enumerate(Subsystem)}
+        return np.array([order[subsystem] for subsystem in self.subsystems], dtype=np.intp)
+
+    @cached_property
     def digest(self) -> str:
         """Return what a saved reference or model must have been made for: the names and their scales, hashed."""
         return hashlib.sha256(json.dumps([self.names, self.log.tolist()]).encode()).hexdigest()
@@ -84,13 +91,18 @@ class DetectorInput:
 
         Infinities, which no extractor should hand over, are absent too.
         """
-        taken = values[self.positions]
-        return np.where(np.isfinite(taken), taken, np.nan)
+        taken = values.take(self.positions)
+        taken[~np.isfinite(taken)] = np.nan
+        return taken
 
     def forward(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return values on the scale on which they are compared: ``sign(x) log1p(|x|)`` where that is asked for."""
-        bounded = np.clip(values, -_LARGEST, _LARGEST)
-        return np.where(self.log, np.copysign(np.log1p(np.abs(bounded)), bounded), bounded)
+        bounded: NDArray[np.float64] = np.minimum(np.maximum(values, -_LARGEST), _LARGEST)
+        compared = np.abs(bounded)
+        np.log1p(compared, out=compared)
+        np.copysign(compared, bounded, out=compared)
+        np.copyto(bounded, compared, where=self.log)
+        return bounded
 
     def backward(self, compared: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return compared values in the features' own units: the inverse of ``forward``."""

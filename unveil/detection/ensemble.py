@@ -14,7 +14,7 @@ from unveil.detection.judgement import Judgement
 from unveil.detection.model import TrainingSet
 from unveil.detection.reference import Reference, ReferenceSettings
 from unveil.detection.rule import DEFAULT_RULE, parse_rule
-from unveil.detection.spread import CLIP, floored, standardise
+from unveil.detection.spread import floored, standardise, within
 from unveil.detection.training import held_out
 from unveil.errors import BadInputError
 from unveil.records.verdict import State, Verdict, Vote
@@ -56,18 +56,27 @@ class EnsembleSettings:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class _Mounted:
-    """A fitted detector, and where its features stand in the scope."""
+class _Lens:
+    """Where a detector's features stand in the scope, and how far is far; detectors of one model share one."""
 
-    detector: Detector
     positions: NDArray[np.intp]  # in the scope
     own: NDArray[np.intp]  # in the detector's features
     scale: NDArray[np.float64]  # of the detector's features
 
-    def score(self, residual: NDArray[np.float64]) -> Score:
-        from_scope = np.full(len(self.scale), np.nan)
-        from_scope[self.own] = residual[self.positions]
-        return self.detector.score(np.clip(from_scope / self.scale, -CLIP, CLIP))
+    def look(self, residual: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sigmas of the detector's features, NaN where absent."""
+        seen = np.full(len(self.scale), np.nan)
+        seen[self.own] = residual.take(self.positions)
+        seen /= self.scale
+        return within(seen)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Mounted:
+    """A fitted detector, and through what it looks at the scope."""
+
+    detector: Detector
+    lens: _Lens
 
 
 class Ensemble:
@@ -122,15 +131,16 @@ class Ensemble:
         values = reference.scope.take(vector.values)
         residual = reference.residual(values)
         z = standardise(residual, reference.scale)
-        reason = self._blind(reference, values)
+        heard = np.where(reference.scope.judged, residual, np.nan)
+        reason = self._blind(reference, values, heard)
         if reason:
             verdict = Verdict(window=vector.window, state=State.UNKNOWN, rule=self.rule.text, reason=reason)
             judgement = Judgement(verdict=verdict, reference=reference, values=values, z=z, contributions={})
             self._unlearned = judgement, {}
             return judgement
         self._fit_own(reference)
-        heard = np.where(reference.scope.judged, residual, np.nan)
-        scores = {name: mounted.score(heard) for name, mounted in self._mounted.items()}
+        seen = {mounted.lens: mounted.lens.look(heard) for mounted in self._mounted.values()}
+        scores = {name: mounted.detector.score(seen[mounted.lens]) for name, mounted in self._mounted.items()}
         rate = self.rule.rate(self.settings.false_alarms_per_hour / self.settings.windows_per_hour)
         votes = tuple(
             self._calibrations[kind.name].vote(scores[kind.name].score, rate=rate)
@@ -287,12 +297,12 @@ class Ensemble:
                 calibration.seed(np.asarray(saved[f"scores/{name}"], dtype=np.float64))
         return reference
 
-    def _blind(self, reference: Reference, values: NDArray[np.float64]) -> str:
+    def _blind(self, reference: Reference, values: NDArray[np.float64], heard: NDArray[np.float64]) -> str:
         if not len(values) or np.isnan(values).all():
             return "no feature is present"
         if not reference.ready:
             return f"warming up: {reference.windows} of {self.settings.reference.warm_up} windows"
-        if np.isnan(np.where(reference.scope.judged, values, np.nan) - reference.centre).all():
+        if np.isnan(heard).all():
             return "no feature that is present has a reference yet"
         return ""
 
@@ -325,11 +335,11 @@ class Ensemble:
         chosen = np.flatnonzero(reference.scope.judged)
         scale = reference.scale[chosen]
         z = standardise(reference.residuals(_KIN_OVER)[:, chosen], scale)
+        lens = _Lens(positions=chosen, own=np.arange(len(chosen)), scale=scale)
         for kind in self._kinds:
             if not kind.in_child:
-                own = np.arange(len(chosen))
                 detector = kind.restore(kind.fit(z, None, 0))
-                self._mounted[kind.name] = _Mounted(detector=detector, positions=chosen, own=own, scale=scale)
+                self._mounted[kind.name] = _Mounted(detector=detector, lens=lens)
 
     def _mount(self, scope: DetectorInput) -> None:
         """Put the model's detectors on the features that it shares with the scope."""
@@ -339,14 +349,11 @@ class Ensemble:
             return
         own = [index for index, name in enumerate(self.model.names) if name in scope.place]
         positions = np.array([scope.place[self.model.names[index]] for index in own], dtype=np.intp)
+        lens = _Lens(positions=positions, own=np.array(own, dtype=np.intp), scale=self.model.scale)
         for kind in self._kinds:
             if kind.in_child and kind.name in self.model.detectors:
-                self._mounted[kind.name] = _Mounted(
-                    detector=kind.restore(self.model.detectors[kind.name]),
-                    positions=positions,
-                    own=np.array(own, dtype=np.intp),
-                    scale=self.model.scale,
-                )
+                detector = kind.restore(self.model.detectors[kind.name])
+                self._mounted[kind.name] = _Mounted(detector=detector, lens=lens)
 
     def _try(self, model: TrainedModel) -> None:
         for kind in self._kinds:
@@ -373,9 +380,9 @@ class Ensemble:
     def _spread_out(self, name: str, score: Score) -> NDArray[np.float64]:
         """Return a detector's contributions at the places of the scope's features."""
         assert self._reference is not None
-        mounted = self._mounted[name]
+        lens = self._mounted[name].lens
         contributions = np.zeros(len(self._reference.scope.ids))
-        contributions[mounted.positions] = score.contributions[mounted.own]
+        contributions[lens.positions] = score.contributions.take(lens.own)
         return contributions
 
     def _accept(self, reference: Reference) -> None:

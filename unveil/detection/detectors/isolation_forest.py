@@ -61,11 +61,13 @@ class IsolationForest:
         path = np.empty((self.depth + 1, len(self.roots)), dtype=np.int32)
         path[0] = node = self.roots
         for step in range(self.depth):
-            below = single[self.feature[node]] <= self.threshold[node]
-            path[step + 1] = node = np.where(below, self.left[node], self.right[node])
-        lengths = self.length[path]
+            below = single.take(self.feature.take(node)) <= self.threshold.take(node)
+            path[step + 1] = node = np.where(below, self.left.take(node), self.right.take(node))
+        lengths = self.length.take(path)
         score = 2.0 ** (-lengths[-1].sum() / (len(self.roots) * self.ordinary)) if self.ordinary else 0.5
-        credit = np.bincount(self.feature[path[:-1]].ravel(), (lengths[:-1] - lengths[1:]).ravel(), minlength=len(z))
+        credit = np.bincount(
+            self.feature.take(path[:-1]).ravel(), (lengths[:-1] - lengths[1:]).ravel(), minlength=len(z)
+        )
         return Score(score=float(score), contributions=np.maximum(credit, 0.0) * self.voice)
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from unveil.engine.closer_look import CloserLook, parse
+from unveil.engine.gpu_orders import GpuOrders
 from unveil.engine.history import ask
 from unveil.errors import BadInputError, RefusedError
 from unveil.matching.filters import held_back
@@ -37,9 +38,11 @@ class Commands:
 
     def __init__(self, watch: Watched) -> None:
         self._watch = watch
+        gpus = GpuOrders(watch)
         self._questions: dict[str, Callable[..., Any]] = {
             **watch.history.methods,
             **CloserLook(watch).questions,
+            **gpus.questions,
             "ping": self._ping,
             "silences": self._silences,
             "knowledge": self._knowledge,
@@ -58,6 +61,7 @@ class Commands:
             "end_silence": self._end_silence,
             "mark": self._mark,
             "reload": self._reload,
+            **gpus.orders,
         }
 
     def handle(self, method: str, params: dict[str, Any], actor: str) -> Any:

@@ -120,6 +120,7 @@ class RecordedWatch:
         self.settings = _RecordedSettings(self)
         self.runs = _PlannedRuns(self)
         self.trained = False
+        self.gpus = None  # nobody holds those of the host that was recorded
         self._watch = self.journal.begin_watch(at_s=self._now_s, version=self.version, host=self.host)
         numbers = itertools.count(1)  # the same names in each replay
         self.pipeline = Pipeline(

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
     from unveil.engine.pipeline import Outcome
     from unveil.engine.settings import Settings
+    from unveil.host.gpu import GpuReader
     from unveil.records.fact import FactTable
     from unveil.records.match import Episode
     from unveil.records.remediation import Remediation
@@ -236,6 +237,11 @@ class Watch:
     def facts(self) -> FactTable:
         """Return the facts as last read."""
         return self.observation.facts
+
+    @property
+    def gpus(self) -> GpuReader | None:
+        """Return who holds the GPUs."""
+        return self.observation.gpu
 
     def mode(self, remediation: Remediation) -> Mode:
         """Return how far automation may go with a remediation on this host."""

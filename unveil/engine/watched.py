@@ -35,6 +35,11 @@ class Knowledge(Protocol):
 class Runs(Protocol):
     """Whoever carries plans out, or refuses to."""
 
+    @property
+    def active(self) -> int:
+        """Return how many runs are not settled."""
+        ...
+
     def propose(self, plan: Plan, *, actor: str) -> Run:
         """Journal a plan as a run that waits."""
         ...
@@ -79,6 +84,20 @@ class Grounds:
     baseline: Callable[[str, Entity], float | None]
 
 
+class Gpus(Protocol):
+    """Whoever reads the GPUs, and holds their handles for it."""
+
+    def health(self) -> object:
+        """Return how the reading stands, a record."""
+        ...
+
+    def release(self) -> None:
+        """Give all handles back, without waiting."""
+
+    def resume(self) -> None:
+        """Take them again."""
+
+
 class Readable(Protocol):
     """Managed settings that can be read."""
 
@@ -114,6 +133,11 @@ class Watched(Protocol):
     @property
     def facts(self) -> FactTable:
         """Return the facts as last read."""
+        ...
+
+    @property
+    def gpus(self) -> Gpus | None:
+        """Return who holds the GPUs; None when nobody does."""
         ...
 
     def grounds(self, episode: Episode) -> Grounds:

@@ -186,6 +186,7 @@ class GpuReader:
         for frame in self._list.poll(now_ns):
             if isinstance(frame, GpusFrame):
                 self._listing = False
+                self._list.failure = None
                 self._list.stop()
                 self._follow(frame.gpus)
 
@@ -229,13 +230,11 @@ class GpuReader:
             if child.starts != gpu.start:  # it was started again and answers: the driver may show other GPUs now
                 gpu.start = child.starts
                 self._list_again()
+            child.failure = None
             self._rows.take(gpu, frame)
 
     def _silence(self, uuid: str) -> str:
-        child = self._children[uuid]
-        if child.pid is None and child.failure is not None:
-            return child.failure
-        return f"the driver does not answer for {uuid}"
+        return self._children[uuid].failure or f"the driver does not answer for {uuid}"
 
     def _condition(self) -> tuple[GpuCondition, str]:
         if self._closed:
@@ -249,9 +248,11 @@ class GpuReader:
             return GpuCondition.RELEASING, f"the children (PID {pids}) end after the driver calls they are in"
         if not self._children:
             return self._condition_without_gpus()
-        failures = [why for child in self._children.values() if child.pid is None and (why := child.failure)]
+        failures = [child.failure for child in self._children.values() if child.failure is not None]
         if failures:
             return GpuCondition.FAILED, "; ".join(dict.fromkeys(failures))
+        if any(child.pid is None or not child.wanted for child in self._children.values()):
+            return GpuCondition.STARTING, "a child is being started"
         late = self._rows.late(self._now_ns)
         if late:
             return GpuCondition.STALE, "; ".join(self._silence(uuid) for uuid in late)
@@ -262,7 +263,7 @@ class GpuReader:
     def _condition_without_gpus(self) -> tuple[GpuCondition, str]:
         if self._lost:
             return GpuCondition.FAILED, "every GPU is lost"
-        if self._list.pid is None and self._list.failure is not None:
+        if self._list.failure is not None:
             return GpuCondition.FAILED, self._list.failure
         if self._list.pid is not None and self._now_ns - self._list.started_ns > _LIST_NS:
             return GpuCondition.STALE, "the driver does not tell which GPUs there are"

@@ -30,7 +30,7 @@ class GpuProcess:
     Attributes:
         starts: how many processes were started so far.
         absent: why there is nothing to read on this host, None while there may be. Then it is never started again.
-        failure: why the last process ended by itself, None while all is well.
+        failure: why the last process ended by itself; whoever hears from the next one sets it to None.
     """
 
     def __init__(self, arguments: Sequence[str], environ: Mapping[str, str]) -> None:

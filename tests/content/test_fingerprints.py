@@ -16,7 +16,7 @@ from unveil.matching.mutants import mutants
 
 if TYPE_CHECKING:
     from unveil.knowledge.knowledge_base import KnowledgeBase
-    from unveil.knowledge.testing import CaseResult
+    from unveil.knowledge.made_up import CaseResult
     from unveil.knowledge.yaml_positions import Document
     from unveil.records.fingerprint import Fingerprint
 
@@ -28,7 +28,8 @@ NAMES = (
     "reduced_huge_page_coverage",
     "workload_memory_remote",
 )
-FILES = {path.name.partition(".")[0]: path for path in sorted(shipped_root().glob("fingerprints/*/*.test.yml"))}
+FILES = {path.name.partition(".")[0]: path for path in sorted(shipped_root().glob("fingerprints/*/*.test.yml"))
+         if path.parent.name != "correlations"}  # fmt: skip
 
 
 @cache

@@ -204,7 +204,7 @@ def test_the_worked_example_of_a_fingerprint_goes_as_the_page_says(workbench: An
             written += 1
         for shown in commands_of(block):
             agree(shown, workbench.run(shown.command))
-    assert written == 4
+    assert written == 6
     assert load(workbench.folder).knowledge is not None
 
 

@@ -14,6 +14,7 @@ from unveil.detection.ensemble import EnsembleSettings
 from unveil.detection.reference import ReferenceSettings
 from unveil.engine.pipeline import KEPT_SHARES, ORDINARY_SHARES, RECENT, Pipeline
 from unveil.records.codec import encode
+from unveil.records.correlation import Correlation
 from unveil.records.entity import HOST, Entity, EntityKind
 from unveil.records.fingerprint import FeatureClause, Fingerprint
 from unveil.records.match import EpisodeState
@@ -189,3 +190,25 @@ def test_a_filter_that_suppresses_keeps_a_match_from_being_seen_and_ends_an_epis
     )
     cleared = [each for outcome in push(elsewhere, SECONDS[8:14]) for each in outcome.changed]
     assert [each.state for each in cleared] == [EpisodeState.CLEARED]
+
+
+def test_a_correlation_fires_a_window_after_what_it_is_made_of() -> None:
+    both = Correlation(
+        name="both", id="c", title="", status="test", level="low", description="", type="temporal",
+        fingerprints=("dirty", "other"), group_by=EntityKind.HOST, timespan_s=60.0, hold_s=0.0, keep_firing_s=2.0,
+        effect="no_remediation", revision="1",
+    )  # fmt: skip
+    one = pipeline(fingerprint(), fingerprint("other"), correlations=(both,))
+    outcomes = push(one, SECONDS[:20])
+    fired = {
+        episode.fingerprint: outcome.window.index
+        for outcome in outcomes
+        for episode in outcome.changed
+        if episode.state is EpisodeState.FIRING
+    }
+    assert fired["both"] == fired["dirty"] + 1
+    assert [each.name for each in one.exceptions] == ["both"]
+    last_s = WALL_S + 1000
+    ended = one.replace_knowledge((fingerprint(), fingerprint("other")), generation=2, wall_s=last_s)
+    assert [episode.fingerprint for episode in ended] == ["both"], "it went with its correlation"
+    assert one.exceptions == ()

@@ -45,10 +45,10 @@ MISTAKES = [
         "19:69: error K005: lt and gte stand together: exactly one is needed (make two clauses of it)",
     ]),
     (FINGERPRINT, ", gte: 0.2}", "}", [
-        "19:5: error K005: exactly one of lt, lte, gt, gte, eq, neq or deviates and by_sigma is needed",
+        "19:5: error K005: exactly one of lt, lte, gt, gte, eq, neq, deviates with by_sigma or deviates with by_ratio is needed",
     ]),
     (FINGERPRINT, "gte: 0.2}", "deviates: up}", [
-        "19:5: error K005: by_sigma is missing: deviates and by_sigma go together",
+        "19:5: error K005: deviates needs by_sigma or by_ratio",
     ]),
     (FINGERPRINT, "{feature: cpu.cgroup_throttled_share.rate, gte: 0.2}", "{gte: 0.2}", [
         "19:5: error K005: exactly one of feature, fact or share is needed",

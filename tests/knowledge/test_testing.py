@@ -12,7 +12,7 @@ from unveil.records.match import Answer
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from unveil.knowledge.testing import CaseResult
+    from unveil.knowledge.made_up import CaseResult
 
 TEST = "fingerprints/cpu/quota_throttling.test.yml"
 POWER_TEST = "fingerprints/gpu/power_limit_low.test.yml"

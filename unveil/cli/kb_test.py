@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from unveil.knowledge.coverage import FingerprintCoverage
+    from unveil.knowledge.made_up import CaseResult
     from unveil.knowledge.mutation import MutationResult
-    from unveil.knowledge.testing import CaseResult, Suite, TestReport
-    from unveil.records.fingerprint import Fingerprint
+    from unveil.knowledge.testing import Subject, Suite, TestReport
 
 SUMMARY = "run the cases beside the fingerprints"
 DESCRIPTION = """Run the cases beside the fingerprints through the watcher's own matcher and planner. No host is needed.
@@ -67,8 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
             for problem in problems:
                 print(draw.plain(problem, 2000))
         return 2
-    fingerprints = suite.fingerprints(names)
-    unknown = (names or set()) - {fingerprint.name for fingerprint in fingerprints}
+    fingerprints, subjects = suite.fingerprints(names), suite.subjects(names)
+    unknown = (names or set()) - {subject.name for subject in subjects}
     if unknown:
         raise BadInputError(f"no fingerprint {min(unknown)!r} in this knowledge base")
     report = run_suite(suite, names)
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     failed = bool(report.failed or report.untested)
     covered = tuple(cover(each, report) for each in fingerprints) if arguments.coverage else ()
     # A mutant of a fingerprint whose cases fail anyway would look as if it had been noticed.
-    mutated = _mutate(suite, fingerprints, quiet=arguments.json) if arguments.mutate and not report.failed else ()
+    mutated = _mutate(suite, subjects, quiet=arguments.json) if arguments.mutate and not report.failed else ()
     weak = [result for result in mutated if result.score < arguments.min_score]
     if arguments.json:
         draw.print_json(_told(report, covered, mutated))
@@ -112,13 +112,13 @@ def _write_junit(path: Path, report: TestReport) -> None:
         raise UnwritableError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _mutate(suite: Suite, fingerprints: Sequence[Fingerprint], *, quiet: bool) -> tuple[MutationResult, ...]:
+def _mutate(suite: Suite, subjects: Sequence[Subject], *, quiet: bool) -> tuple[MutationResult, ...]:
     from unveil.knowledge.mutation import mutate
 
     results = []
-    with draw.progress("mutating fingerprints", total=len(fingerprints), quiet=quiet) as advance:
-        for number, fingerprint in enumerate(fingerprints, 1):
-            results.append(mutate(suite, fingerprint))
+    with draw.progress("mutating fingerprints", total=len(subjects), quiet=quiet) as advance:
+        for number, subject in enumerate(subjects, 1):
+            results.append(mutate(suite, subject))
             advance(number)
     return tuple(results)
 

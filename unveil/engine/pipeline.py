@@ -19,6 +19,7 @@ from unveil.detection.ensemble import Ensemble, EnsembleSettings
 from unveil.engine.trail import Trail
 from unveil.features.catalogue import FEATURES
 from unveil.features.extract import Extractor
+from unveil.matching.correlate import Correlator
 from unveil.matching.episodes import EpisodeTracker
 from unveil.matching.filters import suppressed
 from unveil.matching.matcher import Matcher
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from unveil.detection.judgement import Judgement
     from unveil.detection.reference import Reference
     from unveil.records.attribution import Attribution
+    from unveil.records.correlation import Correlation
     from unveil.records.entity import Entity
     from unveil.records.fact import FactTable
     from unveil.records.feature import FeatureLayout, FeatureVector
@@ -85,6 +87,7 @@ class Pipeline:
         watch: number of the watch, for the summaries.
         fingerprints: those to hold against each window.
         generation: of the knowledge base that they are from.
+        correlations: held against the episodes of the fingerprints, a window later.
         filters: the site's declared exceptions; one that suppresses keeps its matches from being seen at all.
         host: name of this host, for the filters.
         new_id: returns a new episode's id.
@@ -98,6 +101,7 @@ class Pipeline:
         generation: int,
         new_id: Callable[[], str],
         settings: EnsembleSettings | None = None,
+        correlations: Iterable[Correlation] = (),
         filters: tuple[Filter, ...] = (),
         host: str = "",
     ) -> None:
@@ -108,7 +112,8 @@ class Pipeline:
         self._compared = _compared(fingerprints)
         self.ensemble = Ensemble(self._scope, settings)
         self.matcher = Matcher(fingerprints)
-        self.episodes = EpisodeTracker(fingerprints, new_id=new_id)
+        self.correlator = Correlator(correlations)
+        self.episodes = EpisodeTracker((*fingerprints, *self.correlator.correlations), new_id=new_id)
         self._generation = generation
         self._filters = filters
         self._host = host
@@ -131,18 +136,25 @@ class Pipeline:
         *,
         generation: int,
         wall_s: float,
+        correlations: Iterable[Correlation] = (),
         filters: tuple[Filter, ...] = (),
     ) -> tuple[Episode, ...]:
         """Go over to another generation between two windows; return the episodes that end with it."""
         fingerprints = tuple(fingerprints)
         self.matcher = Matcher(fingerprints, before=self.matcher)
+        self.correlator = Correlator(correlations, before=self.correlator)
         self._generation = generation
         self._filters = filters
         compared = _compared(fingerprints)
         if compared != self._compared:
             self._compared = compared
             self.ensemble.rescope()
-        return self.episodes.replace(fingerprints, wall_s)
+        return self.episodes.replace((*fingerprints, *self.correlator.correlations), wall_s)
+
+    @property
+    def exceptions(self) -> tuple[Filter, ...]:
+        """Return the site's filters, and what correlations that fire hold back."""
+        return (*self._filters, *self.correlator.holds(self.episodes.open))
 
     def recent(self, name: str, entity: Entity) -> float | None:
         """Return a feature's mean over the newest windows, None where it is absent: what a fix is compared with."""
@@ -159,15 +171,17 @@ class Pipeline:
         self._recent.append(vector)
         judgement = self.ensemble.judge(vector)
         shares = attribute(judgement, largest=KEPT_SHARES.get(judgement.verdict.state, ORDINARY_SHARES))
+        found = self.matcher.evaluate(
+            vector,
+            facts,
+            _Expected(judgement.reference),
+            shares if shares.subsystems else None,
+            wall_s=window.wall_s,
+        )
+        together = self.correlator.push(self.episodes.open, window.wall_s, window=window.index, host=self._host)
         matches = tuple(
             match
-            for match in self.matcher.evaluate(
-                vector,
-                facts,
-                _Expected(judgement.reference),
-                shares if shares.subsystems else None,
-                wall_s=window.wall_s,
-            )
+            for match in (*found, *together)
             if suppressed(match, self._filters, window.wall_s, host=self._host) is None
         )
         if (evidence := self.matcher.evidence) is not None:

@@ -127,6 +127,7 @@ class RecordedWatch:
             watch=self._watch,
             fingerprints=self.knowledge.current.fingerprints,
             generation=self.knowledge.current.generation,
+            correlations=self.knowledge.current.correlations,
             filters=self.knowledge.current.filters,
             host=self.host,
             new_id=lambda: f"e{next(numbers):012x}",

@@ -138,6 +138,7 @@ class Watch:
             watch=self.number,
             fingerprints=self.knowledge.current.fingerprints,
             generation=self.knowledge.current.generation,
+            correlations=self.knowledge.current.correlations,
             filters=self.knowledge.current.filters,
             host=self.host,
             new_id=lambda: f"e{secrets.token_hex(6)}",
@@ -282,7 +283,11 @@ class Watch:
         if replaced:
             current = self.knowledge.current
             ended = self.pipeline.replace_knowledge(
-                current.fingerprints, generation=current.generation, wall_s=wall_s, filters=current.filters
+                current.fingerprints,
+                generation=current.generation,
+                wall_s=wall_s,
+                correlations=current.correlations,
+                filters=current.filters,
             )
             self.journalling.episodes(ended, wall_s)
         if state is not None:
@@ -338,8 +343,9 @@ class Watch:
             silences=self.queries.silences(at_s=self.clock()),
             still_matching=self.pipeline.matching(plan.fingerprint, plan.entity),
             baseline=measure(remediation, places, self.pipeline.recent),
-            filters=self.knowledge.current.filters,
+            filters=self.pipeline.exceptions,
             host=self.host,
+            resets=self.queries.resets(),
         )
 
     def grounds(self, episode: Episode) -> Grounds:  # noqa: ARG002  # a plan is drawn from the present, whatever it is for

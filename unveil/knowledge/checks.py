@@ -125,6 +125,14 @@ _SIGNATURE = (
     ),
 )  # fmt: skip
 
+_CORRELATION = (
+    _check(
+        "K221", _ERROR, "correlation that cannot hold",
+        "temporal and temporal_ordered are about at least two fingerprints; value_count and event_count need a "
+        "condition, and field is for value_count.",
+    ),
+)  # fmt: skip
+
 _METADATA = (
     _check(
         "K301", _ERROR, "no false positives named",
@@ -214,7 +222,7 @@ _TESTS = (
 CHECKS: dict[str, Check] = {
     check.id: check
     for check in (
-        *_LOAD, *_IDENTITY, *_SIGNATURE, *_METADATA, *_LINKS, *_SAFETY, *_PLAYBOOK, *_TESTS,
+        *_LOAD, *_IDENTITY, *_SIGNATURE, *_CORRELATION, *_METADATA, *_LINKS, *_SAFETY, *_PLAYBOOK, *_TESTS,
     )
 }  # fmt: skip
 

@@ -11,7 +11,8 @@ from unveil.records.match import Answer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from unveil.knowledge.testing import CaseResult, TestReport
+    from unveil.knowledge.made_up import CaseResult
+    from unveil.knowledge.testing import TestReport
     from unveil.records.fingerprint import Fingerprint
 
 

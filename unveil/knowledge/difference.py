@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unveil.errors import UnreadableError
 from unveil.knowledge.change import Change, Effect
 from unveil.knowledge.content import FINGERPRINTS, PLAYBOOKS
-from unveil.knowledge.fingerprint_changes import fingerprint_changes
+from unveil.knowledge.fingerprint_changes import correlation_changes, fingerprint_changes
 from unveil.knowledge.loading import MODULES, load
 from unveil.knowledge.pack import read_pack
 from unveil.knowledge.remediation_changes import raised, remediation_changes
@@ -64,6 +64,7 @@ def compare(old: Side, new: Side) -> tuple[Change, ...]:
     before, after = old.knowledge, new.knowledge
     changes = [
         *_things("fingerprint", before.fingerprints, after.fingerprints, fingerprint_changes),
+        *_things("correlation", before.correlations, after.correlations, correlation_changes),
         *_things("remediation", before.remediations, after.remediations, _remediation(old, new)),
         *_things("filter", before.filters, after.filters, _filter),
         *_tests(old, new),
@@ -104,6 +105,8 @@ def _newcomer(kind: str, thing: Any) -> Told:
         remediation: Remediation = thing
         addresses = ", ".join(setting.address for setting in remediation.settings) or "nothing that is listed"
         return Effect.RISK, f"is new: status {remediation.status}, mode {remediation.mode}, changes {addresses}"
+    if kind == "correlation":
+        return Effect.ADDED, f"is new: status {thing.status}, {thing.type} of {', '.join(thing.fingerprints)}"
     return Effect.TIGHTENED, f"is new: {thing.effect} until {thing.expires}"
 
 
@@ -160,7 +163,7 @@ def _cases(pack: Pack) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for file in pack.under(FINGERPRINTS, _TEST):
         data = read_yaml(pack.shown(file), pack.files[file]).data
-        found[data["fingerprint"]] = {
+        found[data.get("fingerprint") or data["correlation"]] = {
             case["name"]: {**case, "interval": data.get("interval", "1s")} for case in data["cases"]
         }
     return found
@@ -223,6 +226,7 @@ def _files(side: Side) -> dict[str, dict[str, str]]:
     tests = side.pack.under(FINGERPRINTS, _TEST)
     return {
         "fingerprint": {each.name: each.path for each in side.knowledge.fingerprints},
+        "correlation": {each.name: each.path for each in side.knowledge.correlations},
         "tests": {Path(file).name.removesuffix(_TEST): file for file in tests},
         "remediation": {each.name: f"{PLAYBOOKS}/{each.name}/remediation.yml" for each in side.knowledge.remediations},
         "filter": {each.name: each.path for each in side.knowledge.filters},

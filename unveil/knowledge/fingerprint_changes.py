@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from unveil.knowledge.change import Told
     from unveil.matching.condition import Expression, Node
+    from unveil.records.correlation import Correlation
     from unveil.records.fingerprint import Clause, Fingerprint
 
 PROSE = (
@@ -41,6 +42,24 @@ def fingerprint_changes(old: Fingerprint, new: Fingerprint) -> Iterator[Told]:
     yield from bound("keep_firing_for", old.keep_firing_s, new.keep_firing_s, more=Effect.CHANGED, unit=" s")
     yield from listed("fix", old.remediations, new.remediations, gone=Effect.REMOVED, came=Effect.RISK)
     yield from reworded(old, new, PROSE)
+
+
+def correlation_changes(old: Correlation, new: Correlation) -> Iterator[Told]:
+    """Yield the differences of two versions of a correlation."""
+    for what in ("name", "id", "status", "level", "type", "group_by", "count_of"):
+        before, after = getattr(old, what), getattr(new, what)
+        if before != after:
+            yield Effect.CHANGED, f"{what} {before} → {after}"
+    if old.effect != new.effect:  # while it fires, fixes were held back and are no more, or the reverse
+        yield Effect.TIGHTENED if new.effect == "no_remediation" else Effect.RISK, f"effect {old.effect} → {new.effect}"
+    counts = new.type in ("value_count", "event_count")
+    gone, came = (Effect.TIGHTENED, Effect.LOOSENED) if counts else (Effect.LOOSENED, Effect.TIGHTENED)
+    yield from listed("fingerprint", old.fingerprints, new.fingerprints, gone=gone, came=came)
+    yield from bound("at least", old.at_least, new.at_least, more=Effect.TIGHTENED)
+    yield from bound("timespan", old.timespan_s, new.timespan_s, more=Effect.LOOSENED, unit=" s")
+    yield from bound("for", old.hold_s, new.hold_s, more=Effect.TIGHTENED, unit=" s")
+    yield from bound("keep_firing_for", old.keep_firing_s, new.keep_firing_s, more=Effect.CHANGED, unit=" s")
+    yield from reworded(old, new, tuple(name for name in PROSE if name not in ("fields", "metadata")))
 
 
 def reworded(old: object, new: object, fields: tuple[str, ...]) -> Iterator[Told]:

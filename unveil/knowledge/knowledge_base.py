@@ -16,6 +16,7 @@ from unveil.records.site import Profiles
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from unveil.records.correlation import Correlation
     from unveil.records.fact import FactValue
     from unveil.records.fingerprint import Fingerprint
     from unveil.records.problem import Problem
@@ -31,7 +32,7 @@ class KnowledgeBase:
         generation: grows by one with each that was published.
         digest: sha256 over all files that it was made of.
         root: the folder, symbolic links resolved; where playbooks are run from.
-        fingerprints, remediations, filters: sorted by name.
+        fingerprints, remediations, filters, correlations: sorted by name.
         site: values of the site by name.
     """
 
@@ -41,6 +42,7 @@ class KnowledgeBase:
     fingerprints: tuple[Fingerprint, ...] = ()
     remediations: tuple[Remediation, ...] = ()
     filters: tuple[Filter, ...] = ()
+    correlations: tuple[Correlation, ...] = ()
     site: Mapping[str, FactValue] = field(default_factory=dict)
     profiles: Profiles = field(default_factory=Profiles)
 

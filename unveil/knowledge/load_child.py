@@ -33,6 +33,7 @@ import unveil
 from unveil.errors import UnveilError
 from unveil.knowledge.knowledge_base import KnowledgeBase, Loaded
 from unveil.records.codec import decode, encode
+from unveil.records.correlation import Correlation
 from unveil.records.fingerprint import Fingerprint
 from unveil.records.problem import Problem
 from unveil.records.remediation import Remediation
@@ -47,7 +48,8 @@ MAX_LINE = 64_000_000
 _MEMORY_BYTES = 2 << 30  # address space: far above need, and a bound on what a hostile file can cost
 _PACKAGES = str(Path(unveil.__file__).parents[1])
 _RECORDS: Mapping[str, type[Any]] = {
-    "Fingerprint": Fingerprint, "Remediation": Remediation, "Filter": Filter, "Profiles": Profiles, "Problem": Problem,
+    "Fingerprint": Fingerprint, "Correlation": Correlation, "Remediation": Remediation, "Filter": Filter,
+    "Profiles": Profiles, "Problem": Problem,
 }  # fmt: skip
 
 
@@ -143,6 +145,7 @@ class LoadChild:
                 fingerprints=tuple(named["Fingerprint"]),
                 remediations=tuple(named["Remediation"]),
                 filters=tuple(named["Filter"]),
+                correlations=tuple(named["Correlation"]),
                 profiles=named["Profiles"][0],
                 site={
                     name: tuple(value) if isinstance(value, list) else value for name, value in loaded["site"].items()
@@ -190,7 +193,7 @@ def _answer(loaded: Loaded, known: frozenset[str]) -> Iterator[Mapping[str, Any]
     groups["Problem"] = loaded.problems
     if base is not None:
         groups |= {"Fingerprint": base.fingerprints, "Remediation": base.remediations, "Filter": base.filters}
-        groups["Profiles"] = (base.profiles,)
+        groups |= {"Correlation": base.correlations, "Profiles": (base.profiles,)}
     told: dict[str, Any] = {"digest": loaded.digest, "usable": base is not None}
     told |= {"root": base.root, "site": encode(base.site)} if base is not None else {}
     for kind, records in groups.items():

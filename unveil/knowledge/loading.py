@@ -18,12 +18,14 @@ from unveil.knowledge.content import FINGERPRINTS, INVENTORY, PLAYBOOKS
 from unveil.knowledge.knowledge_base import KnowledgeBase, Loaded
 from unveil.knowledge.pack import Pack, read_pack
 from unveil.knowledge.parse import (
+    parse_correlation,
     parse_filter,
     parse_fingerprint,
     parse_profiles,
     parse_remediation,
     parse_site_values,
 )
+from unveil.knowledge.rules.correlation import FOLDER, check_correlation, check_correlation_tests
 from unveil.knowledge.rules.fingerprint import check_fingerprint
 from unveil.knowledge.rules.links import Shelf, check_links, check_unique
 from unveil.knowledge.rules.names import check_names
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
 MODULES = f"{PLAYBOOKS}/modules"
 _TEST = ".test.yml"
+_CORRELATIONS = f"{FINGERPRINTS}/{FOLDER}/"
+_IDENTIFIED = ("Fingerprint", "Correlation", "Remediation", "Filter")
 _VALUES = f"{INVENTORY}/values.yml"
 _PROFILES = f"{INVENTORY}/profiles.yml"
 _FILTERS = f"{INVENTORY}/filters"
@@ -132,7 +136,8 @@ class _Loading:
 
     def _judge_all(self) -> None:
         for relative in self.pack.under(FINGERPRINTS, ".yml"):
-            self._judge(relative, "FingerprintTest" if relative.endswith(_TEST) else "Fingerprint")
+            kind = "Correlation" if relative.startswith(_CORRELATIONS) else "Fingerprint"
+            self._judge(relative, f"{kind}Test" if relative.endswith(_TEST) else kind)
         for relative in self.pack.under(PLAYBOOKS, "/remediation.yml"):
             if relative.count("/") == 2:
                 self._judge(relative, "Remediation")
@@ -170,7 +175,7 @@ class _Loading:
         return [judged for judged in self.judged.get(kind, ()) if judged.sound]
 
     def _identified(self) -> list[Judged]:
-        return [judged for kind in ("Fingerprint", "Remediation", "Filter") for judged in self._sound(kind)]
+        return [judged for kind in _IDENTIFIED for judged in self._sound(kind)]
 
     def _playbook(self, remediation: Judged) -> str:
         """Judge the playbook of a remediation, and return its path below the root, empty when there is none."""
@@ -192,7 +197,7 @@ class _Loading:
 
     def _shelf(self) -> Shelf:
         by_name = {kind: {each.document.data["name"]: each.document for each in self._sound(kind)}
-                   for kind in ("Fingerprint", "Remediation", "Filter")}  # fmt: skip
+                   for kind in _IDENTIFIED}  # fmt: skip
         profiles = self._sound("Profiles")
         broken = {
             Path(judged.relative).parent.name if judged.relative.endswith("/remediation.yml")
@@ -204,7 +209,9 @@ class _Loading:
             fingerprints=by_name["Fingerprint"],
             remediations=by_name["Remediation"],
             filters=by_name["Filter"],
-            tests={judged.document.data["fingerprint"]: judged.document for judged in self._sound("FingerprintTest")},
+            correlations=by_name["Correlation"],
+            tests={judged.document.data["fingerprint"]: judged.document for judged in self._sound("FingerprintTest")}
+            | {judged.document.data["correlation"]: judged.document for judged in self._sound("CorrelationTest")},
             values={} if not (site := self._sound("SiteValues")) else site[0].document.data["values"],
             profiles=profiles[0].document if profiles else None,
             broken=frozenset(broken | unread),
@@ -233,6 +240,9 @@ class _Loading:
                 "Fingerprint", lambda each: parse_fingerprint(each.document.data, each.relative)
             ),
             remediations=self._records("Remediation", lambda each: self._remediation(each, playbooks[each.relative])),
+            correlations=self._records(
+                "Correlation", lambda each: parse_correlation(each.document.data, each.relative)
+            ),
             filters=self._records("Filter", lambda each: parse_filter(each.document.data, each.relative)),
             site=parse_site_values(site[0].document.data) if site else {},
             **more,
@@ -283,6 +293,10 @@ def judge(shown: str, relative: str, content: bytes, kind: str) -> Judged:
                 problems += check_tests(document, relative)
             case "Remediation":
                 problems += check_remediation(document, relative)
+            case "Correlation":
+                problems += check_correlation(document, relative)
+            case "CorrelationTest":
+                problems += check_correlation_tests(document, relative)
             case "Filter" if document.data["name"] != Path(relative).stem:
                 what = f"name {document.data['name']!r} differs from the file's stem {Path(relative).stem!r}"
                 hint = nearest(document.data["name"], [Path(relative).stem])

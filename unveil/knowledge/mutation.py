@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unveil.knowledge.testing import run_document
-from unveil.matching.mutants import mutants
+from unveil.matching.mutants import correlation_mutants, mutants
+from unveil.records.correlation import Correlation
 
 if TYPE_CHECKING:
-    from unveil.knowledge.testing import Suite
-    from unveil.records.fingerprint import Fingerprint
+    from collections.abc import Iterator
+
+    from unveil.knowledge.testing import Subject, Suite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +38,17 @@ class MutationResult:
         return 100.0 * (self.mutants - len(self.survivors)) / max(1, self.mutants)
 
 
-def mutate(suite: Suite, fingerprint: Fingerprint) -> MutationResult:
-    """Run every mutant of a fingerprint through its cases; without cases every one survives."""
-    document = suite.documents.get(fingerprint.name)
+def mutate(suite: Suite, subject: Subject) -> MutationResult:
+    """Run every mutant of a fingerprint or correlation through its cases; without cases every one survives."""
+    document = suite.documents.get(subject.name)
     survivors = []
     count = 0
-    for what, mutant in mutants(fingerprint):
+    for what, mutant in _mutants(subject):
         count += 1
         if document is None or all(case.passed for case in run_document(suite.knowledge, mutant, document)):
             survivors.append(what)
-    return MutationResult(fingerprint=fingerprint.name, mutants=count, survivors=tuple(survivors))
+    return MutationResult(fingerprint=subject.name, mutants=count, survivors=tuple(survivors))
+
+
+def _mutants(subject: Subject) -> Iterator[tuple[str, Subject]]:
+    return correlation_mutants(subject) if isinstance(subject, Correlation) else mutants(subject)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from unveil.knowledge.catalogues import catalogues
 from unveil.records.codec import encode
+from unveil.records.correlation import Correlation
 from unveil.records.entity import EntityKind
 from unveil.records.fingerprint import Clause, FactClause, FeatureClause, Fingerprint, ShareClause
 from unveil.records.remediation import (
@@ -143,6 +144,40 @@ def clause_entity(data: Mapping[str, Any], group_by: EntityKind) -> EntityKind |
     what = "fact" if "fact" in data else "feature"
     has = catalogues().kind_of(what, data[what])
     return None if has is group_by or group_by is EntityKind.HOST else EntityKind.HOST
+
+
+def parse_correlation(data: Mapping[str, Any], path: str) -> Correlation:
+    """Return the correlation of a validated mapping.
+
+    Args:
+        path: where it came from, ``fingerprints/correlations/NAME.yml``.
+    """
+    rule = data["correlation"]
+    parsed = Correlation(
+        name=data["name"],
+        id=data["id"],
+        title=data["title"],
+        status=data["status"],
+        level=data["level"],
+        description=data["description"].strip(),
+        type=rule["type"],
+        fingerprints=tuple(rule["fingerprints"]),
+        group_by=EntityKind(rule.get("group_by", "host")),
+        timespan_s=duration_s(rule["timespan"]),
+        hold_s=duration_s(rule.get("for", "0s")),
+        keep_firing_s=duration_s(rule.get("keep_firing_for", "15s")),
+        count_of=rule.get("field", "entity"),
+        at_least=rule.get("condition", {"gte": 1})["gte"],
+        effect=data.get("effect", "report"),
+        tags=tuple(data.get("tags", ())),
+        references=tuple(data.get("references", ())),
+        falsepositives=tuple(data["falsepositives"]),
+        owner=data.get("owner", ""),
+        author=data.get("author", ""),
+        date=data["date"],
+        path=path,
+    )
+    return replace(parsed, revision=revision(parsed))
 
 
 def parse_remediation(data: Mapping[str, Any], path: str, *, playbook: str, files: Mapping[str, str]) -> Remediation:
@@ -280,7 +315,7 @@ def parse_profiles(data: Mapping[str, Any]) -> Profiles:
     )
 
 
-def revision(record: Fingerprint | Remediation, files: Mapping[str, str] | None = None) -> str:
+def revision(record: Fingerprint | Correlation | Remediation, files: Mapping[str, str] | None = None) -> str:
     """Return 16 hex digits over what a record evaluates or does, and over the files that run with it."""
     told = encode(record)
     acted = {name: value for name, value in told.items() if name not in _PROSE}

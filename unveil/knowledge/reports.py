@@ -19,7 +19,8 @@ from unveil.records.problem import Gravity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from unveil.knowledge.testing import CaseResult, TestReport
+    from unveil.knowledge.made_up import CaseResult
+    from unveil.knowledge.testing import TestReport
     from unveil.records.problem import Problem
 
 _SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -202,9 +202,10 @@ def _required_choice(document: Document, path: Path, instance: Any, options: lis
         return finding("K005", document, (*path, last), what, "make two clauses of it", on_key=True)
     if begun and not there:
         missing = dict.fromkeys(key for group in begun for key in group if key not in instance)
-        what = f"{_and(list(missing), 'or')} is missing: {_and([_and(group) for group in begun], 'or')} go together"
+        written = [key for key in begun[0] if key in instance]
+        what = f"{_and(written)} {'needs' if len(written) == 1 else 'need'} {_and(list(missing), 'or')}"
         return finding("K005", document, path, what, on_key=True)
-    names = [" and ".join(group) for group in groups]
+    names = [" with ".join(group) for group in groups]
     return finding("K005", document, path, f"exactly one of {_and(names, 'or')} is needed", on_key=True)
 
 

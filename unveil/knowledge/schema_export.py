@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unveil.knowledge.catalogues import catalogues
 from unveil.knowledge.formats.backtest import backtest_expectations_schema, recording_labels_schema
 from unveil.knowledge.formats.cases import fingerprint_test_schema
+from unveil.knowledge.formats.correlation import correlation_schema, correlation_test_schema
 from unveil.knowledge.formats.fingerprint import fingerprint_schema
 from unveil.knowledge.formats.remediation import automatic_rule, remediation_schema
 from unveil.knowledge.formats.site import filter_schema, profiles_schema, site_values_schema
@@ -28,6 +29,8 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FILE_NAMES = {
     "Fingerprint": "fingerprint.schema.json",
     "FingerprintTest": "fingerprint_test.schema.json",
+    "Correlation": "correlation.schema.json",
+    "CorrelationTest": "correlation_test.schema.json",
     "Remediation": "remediation.schema.json",
     "Filter": "filter.schema.json",
     "SiteValues": "site_values.schema.json",
@@ -56,6 +59,8 @@ def schemas(*, features: Iterable[str] | None = None, facts: Iterable[str] | Non
     built = {
         "Fingerprint": fingerprint_schema(feature, fact),
         "FingerprintTest": fingerprint_test_schema(feature, fact),
+        "Correlation": correlation_schema(),
+        "CorrelationTest": correlation_test_schema(),
         "Remediation": remediation_schema(feature),
         "Filter": filter_schema(),
         "SiteValues": site_values_schema(),

@@ -16,7 +16,9 @@ import numpy as np
 from unveil.errors import UnveilError
 from unveil.knowledge.catalogues import catalogues
 from unveil.knowledge.content import FINGERPRINTS
+from unveil.knowledge.correlation_testing import run_correlation_document
 from unveil.knowledge.loading import load
+from unveil.knowledge.made_up import EPOCH_S, MADE_UP, CaseResult
 from unveil.knowledge.pack import read_pack
 from unveil.knowledge.parse import duration_s, fact_value
 from unveil.knowledge.series import parse_series, value_at
@@ -24,6 +26,7 @@ from unveil.knowledge.yaml_positions import read_yaml
 from unveil.matching.episodes import EpisodeTracker
 from unveil.matching.matcher import Matcher
 from unveil.records.attribution import Attribution, FeatureShare
+from unveil.records.correlation import Correlation
 from unveil.records.entity import HOST, Entity, EntityKind, parse_entity
 from unveil.records.fact import Fact, FactTable
 from unveil.records.feature import FeatureId, FeatureLayout, FeatureVector
@@ -39,45 +42,7 @@ if TYPE_CHECKING:
     from unveil.knowledge.yaml_positions import Document
     from unveil.records.problem import Problem
 
-# Made-up entities, one for each kind, that pass the patterns remediations give their variables.
-MADE_UP: Mapping[EntityKind, Entity] = {
-    EntityKind.HOST: HOST,
-    EntityKind.CPU: Entity(EntityKind.CPU, "0"),
-    EntityKind.NODE: Entity(EntityKind.NODE, "0"),
-    EntityKind.GPU: Entity(EntityKind.GPU, "GPU-00000000-0000-4000-8000-000000000000"),
-    EntityKind.NIC: Entity(EntityKind.NIC, "eth0"),
-    EntityKind.DISK: Entity(EntityKind.DISK, "sda"),
-    EntityKind.IRQ: Entity(EntityKind.IRQ, "24"),
-    EntityKind.CGROUP: Entity(EntityKind.CGROUP, "/test"),
-}
-_EPOCH_S = 1_000_000.0  # any time will do, as long as it is the same in every run
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseResult:
-    """One case.
-
-    Attributes:
-        got: the answer at that time, in the words of ``expect``.
-        failures: what was not as expected, one sentence each; empty when it passed.
-        clauses: every clause in the last window, what was asked and what was there.
-        planned: the fix that the case plans, empty when it plans none.
-    """
-
-    fingerprint: str
-    name: str
-    file: str
-    line: int
-    expected: str
-    got: str
-    failures: tuple[str, ...] = ()
-    clauses: tuple[ClauseResult, ...] = ()
-    planned: str = ""
-
-    @property
-    def passed(self) -> bool:
-        """Return whether everything was as expected."""
-        return not self.failures
+    Subject = Fingerprint | Correlation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +68,7 @@ class TestReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """A knowledge base that can be loaded, and the test files beside its fingerprints by fingerprint."""
+    """A knowledge base that can be loaded, and the test files by the fingerprint or correlation they stand beside."""
 
     knowledge: KnowledgeBase
     documents: Mapping[str, Document]
@@ -111,6 +76,11 @@ class Suite:
     def fingerprints(self, names: Container[str] | None = None) -> tuple[Fingerprint, ...]:
         """Return the fingerprints of these names, all when None."""
         return tuple(each for each in self.knowledge.fingerprints if names is None or each.name in names)
+
+    def subjects(self, names: Container[str] | None = None) -> tuple[Subject, ...]:
+        """Return the fingerprints and correlations of these names, all when None."""
+        everything: tuple[Subject, ...] = (*self.knowledge.fingerprints, *self.knowledge.correlations)
+        return tuple(each for each in everything if names is None or each.name in names)
 
 
 def read_suite(root: str | Path) -> tuple[Suite | None, tuple[Problem, ...]]:
@@ -134,12 +104,12 @@ def run_tests(root: str | Path, names: Container[str] | None = None) -> TestRepo
 
 def run_suite(suite: Suite, names: Container[str] | None = None) -> TestReport:
     """Run cases that were read; see `run_tests`."""
-    wanted = suite.fingerprints(names)
+    wanted = suite.subjects(names)
     cases = tuple(
         case
-        for fingerprint in wanted
-        if fingerprint.name in suite.documents
-        for case in run_document(suite.knowledge, fingerprint, suite.documents[fingerprint.name])
+        for subject in wanted
+        if subject.name in suite.documents
+        for case in run_document(suite.knowledge, subject, suite.documents[subject.name])
     )
     tested = {case.fingerprint for case in cases}
     return TestReport(cases=cases, untested=tuple(each.name for each in wanted if each.name not in tested))
@@ -148,11 +118,15 @@ def run_suite(suite: Suite, names: Container[str] | None = None) -> TestReport:
 def _documents(root: Path) -> dict[str, Document]:
     pack = read_pack(root)
     read = (read_yaml(pack.shown(path), pack.files[path]) for path in pack.under(FINGERPRINTS, ".test.yml"))
-    return {document.data["fingerprint"]: document for document in read}
+    return {document.data.get("fingerprint") or document.data["correlation"]: document for document in read}
 
 
-def run_document(knowledge: KnowledgeBase, fingerprint: Fingerprint, document: Document) -> Iterator[CaseResult]:
+def run_document(knowledge: KnowledgeBase, subject: Subject, document: Document) -> Iterator[CaseResult]:
     """Yield the result of each case of a test file that the schema admits."""
+    if isinstance(subject, Correlation):
+        yield from run_correlation_document(subject, document)
+        return
+    fingerprint = subject
     interval_s = duration_s(document.data.get("interval", "1s"))
     for index, case in enumerate(document.data["cases"]):
         world = _World(fingerprint, case)
@@ -221,7 +195,7 @@ class _World:
         ids = count(1)
         tracker = EpisodeTracker((self.fingerprint,), new_id=lambda: f"e{next(ids):012x}")
         for index in range(windows):
-            wall_s = _EPOCH_S + index * interval_s
+            wall_s = EPOCH_S + index * interval_s
             values = np.array([value_at(series, index) for series in self.series.values()], dtype=np.float64)
             self.vector = FeatureVector(window=index, wall_s=wall_s, layout=layout, values=values)
             matches = matcher.evaluate(self.vector, self.facts, self.reference, self._attribution(index))
@@ -322,7 +296,7 @@ def _plan_failures(knowledge: KnowledgeBase, world: _World, case: Mapping[str, A
             # Without a say on settings every one is there and empty; with one, only those that are named.
             read=lambda address: "" if settings is None else settings.get(address),
             baseline=world.vector.get,
-            now_s=_EPOCH_S,
+            now_s=EPOCH_S,
         )
     except UnveilError as error:
         yield f"plan: {error.what}{f' ({error.hint})' if error.hint else ''}"

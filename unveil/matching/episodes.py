@@ -23,6 +23,7 @@ from unveil.records.match import Episode, EpisodeState
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
 
+    from unveil.records.correlation import Correlation
     from unveil.records.entity import Entity
     from unveil.records.fingerprint import Fingerprint
     from unveil.records.match import Match
@@ -57,11 +58,11 @@ class EpisodeTracker:
 
     __slots__ = ("_fingerprints", "_new_id", "_now_s", "_open")
 
-    def __init__(self, fingerprints: Iterable[Fingerprint], *, new_id: Callable[[], str]) -> None:
+    def __init__(self, fingerprints: Iterable[Fingerprint | Correlation], *, new_id: Callable[[], str]) -> None:
         """Begin without episodes.
 
         Args:
-            fingerprints: those whose matches will come.
+            fingerprints: those, and the correlations, whose matches will come.
             new_id: returns ``e`` and 12 hex digits that were never used before.
         """
         self._fingerprints = {fingerprint.name: fingerprint for fingerprint in fingerprints}
@@ -107,7 +108,7 @@ class EpisodeTracker:
             changed += self._unmatched(pair, pair in unknown, step_s, wall_s)
         return tuple(changed)
 
-    def replace(self, fingerprints: Iterable[Fingerprint], wall_s: float) -> tuple[Episode, ...]:
+    def replace(self, fingerprints: Iterable[Fingerprint | Correlation], wall_s: float) -> tuple[Episode, ...]:
         """Go over to another generation and return the episodes that this clears.
 
         Those of a fingerprint with the same revision go on as if nothing had happened.

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from unveil.matching.condition import KEYWORDS
-from unveil.records.fingerprint import FactClause
+from unveil.records.correlation import Correlation
+from unveil.records.fingerprint import FactClause, FeatureClause, Fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from unveil.records.fingerprint import Clause, Fingerprint
+    from unveil.records.fingerprint import Clause
+
+Subject = TypeVar("Subject", Fingerprint, Correlation)
 
 NUDGE = 0.1
 """Share by which a threshold is moved."""
@@ -42,15 +45,43 @@ def mutants(fingerprint: Fingerprint) -> Iterator[tuple[str, Fingerprint]]:
             yield f"clause {clause.name}: {what}", replace(fingerprint, clauses=clauses)
     for what, condition in _conditions(fingerprint.condition):
         yield f"condition: {what}", replace(fingerprint, condition=condition)
+    yield from _holds(fingerprint)
+
+
+def correlation_mutants(correlation: Correlation) -> Iterator[tuple[str, Correlation]]:
+    """Yield what was changed, in words, and the changed correlation.
+
+    It counts one fewer and one more, looks a tenth shorter and longer, does without each fingerprint, minds the order
+    or no longer does, and holds a second shorter and longer.
+    """
+    if correlation.type in ("value_count", "event_count"):
+        for at_least in (correlation.at_least - 1, correlation.at_least + 1):
+            yield f"at least {at_least}", replace(correlation, at_least=at_least)
+    else:
+        other = "temporal" if correlation.type == "temporal_ordered" else "temporal_ordered"
+        yield f"{other} for {correlation.type}", replace(correlation, type=other)
+    if len(correlation.fingerprints) > 1:
+        for name in correlation.fingerprints:
+            left = tuple(each for each in correlation.fingerprints if each != name)
+            yield f"without {name}", replace(correlation, fingerprints=left)
+    for factor in (1 - NUDGE, 1 + NUDGE):
+        timespan_s = correlation.timespan_s * factor
+        yield f"timespan: {timespan_s:g}s", replace(correlation, timespan_s=timespan_s)
+    yield from _holds(correlation)
+
+
+def _holds(subject: Subject) -> Iterator[tuple[str, Subject]]:
     for change_s in (-1.0, 1.0):
-        hold_s = max(0.0, fingerprint.hold_s + change_s)
-        if hold_s != fingerprint.hold_s:
-            yield f"for: {hold_s:g}s", replace(fingerprint, hold_s=hold_s)
+        hold_s = max(0.0, subject.hold_s + change_s)
+        if hold_s != subject.hold_s:
+            yield f"for: {hold_s:g}s", replace(subject, hold_s=hold_s)
 
 
 def _clauses(clause: Clause) -> Iterator[tuple[str, Clause]]:
     opposite = _OPPOSITE[clause.operator]
     yield f"{opposite} for {clause.operator}", replace(clause, operator=opposite)
+    if isinstance(clause, FeatureClause):
+        yield from _measures(clause)
     yield f"optional is {str(not clause.optional).lower()}", replace(clause, optional=not clause.optional)
     threshold = clause.operand if isinstance(clause, FactClause) else clause.threshold
     if isinstance(threshold, bool) or not isinstance(threshold, float | int) or threshold == 0:
@@ -61,6 +92,17 @@ def _clauses(clause: Clause) -> Iterator[tuple[str, Clause]]:
             yield what, replace(clause, operand=moved)
         else:
             yield what, replace(clause, threshold=moved)
+
+
+def _measures(clause: FeatureClause) -> Iterator[tuple[str, Clause]]:
+    """Yield clauses that compare something else, or with something else."""
+    if clause.operator in ("up", "down") and not clause.per:
+        other = "past" if clause.against == "peers" else "peers"
+        yield f"against {other}", replace(clause, against=other)
+    if clause.per:
+        yield f"not per {clause.per}", replace(clause, per="", per_entity=None)
+    for factor in (1 - NUDGE, 1 + NUDGE) if clause.slope_s else ():
+        yield f"slope over {clause.slope_s * factor:g}s", replace(clause, slope_s=clause.slope_s * factor)
 
 
 def _conditions(condition: str) -> Iterator[tuple[str, str]]:

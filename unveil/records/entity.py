@@ -38,6 +38,15 @@ class Entity:
 HOST = Entity(EntityKind.HOST)
 
 
+def is_entity(text: str) -> bool:
+    """Return whether a text names an entity: a known kind, with a key unless it is the host."""
+    try:
+        entity = parse_entity(text)
+    except ValueError:
+        return False
+    return bool(entity.key) is (entity.kind is not EntityKind.HOST)
+
+
 def parse_entity(text: str) -> Entity:
     """Return the entity that ``str(entity)`` wrote.
 

@@ -39,6 +39,9 @@ def test_it_is_the_node_of_the_gpu_that_a_process_inside_uses(two_nodes: Tree) -
     assert _home(two_nodes, *_gpu(0, 1.0, "300")) == (1.0, None)
     value, reason = _home(two_nodes, *_gpu(0, 1.0, "300"), key="/idle")
     assert (value, reason) == (None, "it uses no GPU, and the host's devices are on nodes 0, 1")
+    used = two_nodes.facts(*_gpu(0, 1.0, "300"))
+    assert used.value("gpu.cgroup_gpus", Entity(EntityKind.CGROUP, KEY)) == ("GPU-0",)
+    assert used.find("gpu.cgroup_gpus", Entity(EntityKind.CGROUP, "/idle")) is None
 
 
 def test_gpus_on_two_nodes_give_no_home(two_nodes: Tree) -> None:

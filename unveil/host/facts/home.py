@@ -23,10 +23,12 @@ class Home:
 
     Attributes:
         users: nodes of the GPUs that each cgroup uses; None stands for a GPU that does not tell its node.
+        gpus: keys of the GPUs that each cgroup uses.
         common: the node that every cgroup without a GPU belongs to, None where there is no such one, with *reason*.
     """
 
     users: Mapping[str, frozenset[int | None]] = field(default_factory=dict)
+    gpus: Mapping[str, frozenset[str]] = field(default_factory=dict)
     common: int | None = None
     reason: str = ""
 
@@ -66,16 +68,23 @@ def find_home(
         elif fact.name == "gpu.pids" and isinstance(fact.value, tuple):
             pids[fact.entity.key] = fact.value
     users: defaultdict[str, set[int | None]] = defaultdict(set)
+    used: defaultdict[str, set[str]] = defaultdict(set)
     blind = ""
     if sees_all_processes(root):
         for gpu, numbers in pids.items():
             for pid in numbers:
                 if key := cgroup_of(root, mounts, pid):
                     users[key].add(gpu_nodes.get(gpu))
+                    used[key].add(gpu)
     elif pids:
         blind = "the numbers of GPU processes are the host's, and this procfs does not show the host's processes"
     common, reason = _common(topology, [*gpu_nodes.values(), *nic_nodes])
-    return Home(users={key: frozenset(nodes) for key, nodes in users.items()}, common=common, reason=blind or reason)
+    return Home(
+        users={key: frozenset(nodes) for key, nodes in users.items()},
+        gpus={key: frozenset(gpus) for key, gpus in used.items()},
+        common=common,
+        reason=blind or reason,
+    )
 
 
 def _place(topology: Topology, value: object) -> int | None:

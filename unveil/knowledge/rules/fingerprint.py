@@ -42,7 +42,7 @@ def check_fingerprint(document: Document, relative: str) -> Iterator[Problem]:
     group_by = EntityKind(document.data["group_by"])
     for name, clause in document.data["signature"]["clauses"].items():
         yield from _clause(document, ("signature", "clauses", name), clause, group_by)
-    yield from _metadata(document)
+    yield from check_metadata(document)
 
 
 def _place(document: Document, relative: str) -> Iterator[Problem]:
@@ -170,7 +170,8 @@ def _entity(
         yield finding("K219", document, place, said, f"here: {', '.join(sorted(reachable))}")
 
 
-def _metadata(document: Document) -> Iterator[Problem]:
+def check_metadata(document: Document) -> Iterator[Problem]:
+    """Yield what a fingerprint, or a correlation, should say about itself and does not."""
     data = document.data
     if not [text for text in data["falsepositives"] if text.strip().lower().rstrip(".") not in _NO_REASON]:
         yield finding("K301", document, ("falsepositives",), "no false positives are named", on_key=True)

@@ -26,7 +26,7 @@ class Shelf:
     """All documents of the right form, by name.
 
     Attributes:
-        tests: by the fingerprint they name.
+        tests: by the fingerprint or correlation they name.
         complete: whether every file was of the right form; else a missing link may only mean a broken file, which
             has been told already.
     """
@@ -34,6 +34,7 @@ class Shelf:
     fingerprints: Mapping[str, Document] = field(default_factory=dict)
     remediations: Mapping[str, Document] = field(default_factory=dict)
     filters: Mapping[str, Document] = field(default_factory=dict)
+    correlations: Mapping[str, Document] = field(default_factory=dict)
     tests: Mapping[str, Document] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
     profiles: Document | None = None
@@ -49,18 +50,24 @@ def check_links(shelf: Shelf, *, now_s: float) -> Iterator[Problem]:
     for name, document in shelf.fingerprints.items():
         yield from _fingerprint(shelf, name, document)
         yield from _tested(shelf, name, document)
+    for name, document in shelf.correlations.items():
+        for index, wanted in enumerate(document.data["correlation"]["fingerprints"]):
+            yield from _link(shelf, document, ("correlation", "fingerprints", index), "fingerprint", wanted)
+        yield from _tested(shelf, name, document)
     for name, document in shelf.remediations.items():
         yield from _remediation(shelf, name, document)
     for document in shelf.filters.values():
         for index, name in enumerate(document.data["fingerprints"]):
-            yield from _link(shelf, document, ("fingerprints", index), "fingerprint", name)
+            if name not in shelf.correlations:
+                yield from _link(shelf, document, ("fingerprints", index), "fingerprint", name)
         yield from _expiry(document, now_s)
     for name, document in shelf.tests.items():
-        yield from _link(shelf, document, ("fingerprint",), "fingerprint", name)
-        beside = shelf.fingerprints.get(name)
+        what = "fingerprint" if "fingerprint" in document.data else "correlation"
+        yield from _link(shelf, document, (what,), what, name)
+        beside = {**shelf.fingerprints, **shelf.correlations}.get(name)
         if beside is not None and posixpath.dirname(beside.file) != posixpath.dirname(document.file):
-            what = f"the test of {name!r} does not stand beside it"
-            yield finding("K103", document, ("fingerprint",), what, f"move it to {posixpath.dirname(beside.file)}")
+            said = f"the test of {name!r} does not stand beside it"
+            yield finding("K103", document, (what,), said, f"move it to {posixpath.dirname(beside.file)}")
     if shelf.profiles is not None:
         for index, profile in enumerate(shelf.profiles.data.get("profiles", ())):
             for name in profile.get("remediations", {}):
@@ -73,7 +80,8 @@ def check_unique(documents: list[Document]) -> Iterator[Problem]:
     first: dict[tuple[str, str], Document] = {}
     for document in documents:
         kind = document.data["kind"]
-        for key, scope, check in (("name", kind, "K102"), ("id", "", "K102"), ("title", kind, "K107")):
+        episodes = "Fingerprint" if kind == "Correlation" else kind  # both name episodes
+        for key, scope, check in (("name", episodes, "K102"), ("id", "", "K102"), ("title", kind, "K107")):
             if key not in document.data:
                 continue
             value = document.data[key]
@@ -86,7 +94,9 @@ def check_unique(documents: list[Document]) -> Iterator[Problem]:
 def _link(
     shelf: Shelf, document: Document, path: Path, what: str, name: str, *, on_key: bool = False
 ) -> Iterator[Problem]:
-    known = shelf.fingerprints if what == "fingerprint" else shelf.remediations
+    known = {
+        "fingerprint": shelf.fingerprints, "correlation": shelf.correlations, "remediation": shelf.remediations,
+    }[what]  # fmt: skip
     if name not in known and name not in shelf.broken:
         yield finding("K401", document, path, f"there is no {what} {name!r}", nearest(name, known), on_key=on_key)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from unveil.knowledge.checks import finding
 from unveil.knowledge.series import SeriesError, parse_series
-from unveil.records.entity import EntityKind, parse_entity
+from unveil.records.entity import is_entity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,18 +30,10 @@ def check_tests(document: Document, relative: str) -> Iterator[Problem]:
                 yield finding("K702", document, path, str(error), "e.g. 0.4x10, 0+10x20, _x3")
         for key in ("features", "facts", "reference"):
             for named in case.get(key, {}):
-                if "[" in named and not _is_entity(named.partition("[")[2].removesuffix("]")):
+                if "[" in named and not is_entity(named.partition("[")[2].removesuffix("]")):
                     what = f"{named!r} names no entity"
                     yield finding("K005", document, ("cases", index, key, named), what, "e.g. [host], [nic:eth0]",
                                   on_key=True)  # fmt: skip
-        if "entity" in case and not _is_entity(case["entity"]):
+        if "entity" in case and not is_entity(case["entity"]):
             what = f"{case['entity']!r} is no entity"
             yield finding("K005", document, ("cases", index, "entity"), what, "e.g. cgroup:/pod1, gpu:GPU-1")
-
-
-def _is_entity(text: str) -> bool:
-    try:
-        entity = parse_entity(text)
-    except ValueError:
-        return False
-    return bool(entity.key) is (entity.kind is not EntityKind.HOST)

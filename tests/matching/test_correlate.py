@@ -1,0 +1,128 @@
+"""What episodes mean together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from unveil.matching.correlate import Correlator
+from unveil.records.correlation import Correlation
+from unveil.records.entity import HOST, Entity, EntityKind
+from unveil.records.match import Answer, Episode, EpisodeState, Match
+
+GPUS = tuple(Entity(EntityKind.GPU, f"GPU-{number}") for number in range(4))
+
+
+def correlation(type_: str, *fingerprints: str, **more: object) -> Correlation:
+    made = Correlation(
+        name="together", id="1", title="Two faults at once", status="test", level="low", description="", type=type_,
+        fingerprints=fingerprints, group_by=EntityKind.HOST, timespan_s=60.0, hold_s=0.0, keep_firing_s=0.0,
+    )  # fmt: skip
+    return replace(made, **more)  # type: ignore[arg-type]  # fields of the correlation
+
+
+def episode(
+    fingerprint: str, entity: Entity = HOST, *, fired_s: float = 0.0, last_s: float | None = None, **bindings: str
+) -> Episode:
+    match = Match(
+        window=0, wall_s=fired_s, fingerprint=fingerprint, entity=entity, answer=Answer.MATCH, clauses=(),
+        bindings=bindings,
+    )  # fmt: skip
+    return Episode(
+        id=f"{fingerprint} {entity} {fired_s}", fingerprint=fingerprint, revision="", entity=entity,
+        state=EpisodeState.FIRING, started_s=fired_s, fired_s=fired_s,
+        last_s=fired_s if last_s is None else last_s, cleared_s=None, windows=1, last=match,
+    )  # fmt: skip
+
+
+def found(correlator: Correlator, *episodes: Episode, wall_s: float = 10.0) -> list[Entity]:
+    return [match.entity for match in correlator.push(episodes, wall_s)]
+
+
+def test_two_faults_on_one_thing_hold_for_that_thing() -> None:
+    both = Correlator([correlation("temporal", "slow", "hot", group_by=EntityKind.GPU)])
+    assert found(both, episode("slow", GPUS[0]), episode("hot", GPUS[1])) == []
+    assert found(both, episode("slow", GPUS[0]), episode("hot", GPUS[0])) == [GPUS[0]]
+
+
+def test_what_a_match_binds_belongs_to_the_group_and_what_it_does_not_is_left_out() -> None:
+    on_node = Correlator([correlation("temporal", "slow", "full", group_by=EntityKind.NODE)])
+    node = Entity(EntityKind.NODE, "1")
+    assert found(on_node, episode("slow", GPUS[0], node="1"), episode("full", node)) == [node]
+    assert found(Correlator(on_node.correlations), episode("slow", GPUS[0]), episode("full", node)) == []
+
+
+def test_an_episode_counts_for_the_time_span_after_it_last_matched() -> None:
+    both = Correlator([correlation("temporal", "slow", "hot")])
+    assert found(both, episode("slow", last_s=10.0)) == []
+    assert found(both, episode("hot", fired_s=69.0, last_s=69.0), wall_s=69.0) == [HOST]
+    assert found(both, episode("hot", fired_s=69.0, last_s=71.0), wall_s=71.0) == []
+
+
+@pytest.mark.parametrize(("slow_s", "hot_s", "holds"), [(1.0, 5.0, True), (5.0, 5.0, True), (6.0, 5.0, False)])
+def test_the_order_counts_where_it_is_asked_for(slow_s: float, hot_s: float, holds: bool) -> None:
+    episodes = episode("slow", fired_s=slow_s, last_s=9.0), episode("hot", fired_s=hot_s, last_s=9.0)
+    assert bool(found(Correlator([correlation("temporal_ordered", "slow", "hot")]), *episodes)) is holds
+    assert found(Correlator([correlation("temporal", "slow", "hot")]), *episodes) == [HOST]
+
+
+def test_a_later_fire_may_complete_the_order() -> None:
+    ordered = Correlator([correlation("temporal_ordered", "slow", "hot")])
+    early = episode("hot", fired_s=1.0, last_s=1.0)
+    assert found(ordered, early, episode("slow", fired_s=5.0)) == []
+    assert found(ordered, early, episode("slow", fired_s=5.0), episode("hot", fired_s=7.0)) == [HOST]
+
+
+def test_different_entities_are_counted_once_each() -> None:
+    three = Correlator([correlation("value_count", "slow", at_least=3)])
+    twice = [episode("slow", GPUS[0]), episode("slow", GPUS[0], fired_s=1.0), episode("slow", GPUS[1])]
+    assert found(three, *twice) == []
+    assert found(three, *twice, episode("slow", GPUS[2])) == [HOST]
+
+
+def test_fingerprints_and_hosts_can_be_counted_too() -> None:
+    kinds = Correlator([correlation("value_count", "slow", "hot", count_of="fingerprint", at_least=2)])
+    assert found(kinds, episode("slow", GPUS[0]), episode("slow", GPUS[1])) == []
+    assert found(kinds, episode("hot", GPUS[1])) == [HOST]
+    hosts = Correlator([correlation("value_count", "slow", count_of="host", at_least=2)])
+    assert hosts.push([episode("slow")], 10.0, host="a") == ()
+    assert len(hosts.push([episode("slow")], 10.0, host="b")) == 1
+
+
+def test_fires_are_counted_in_the_time_span_only() -> None:
+    often = Correlator([correlation("event_count", "slow", at_least=2)])
+    assert found(often, episode("slow", fired_s=0.0, last_s=70.0), episode("slow", fired_s=69.0), wall_s=70.0) == []
+    assert found(often, episode("slow", fired_s=70.0), wall_s=70.0) == [HOST]
+
+
+def test_a_pending_episode_does_not_count() -> None:
+    waiting = replace(episode("slow"), state=EpisodeState.PENDING)
+    assert found(Correlator([correlation("event_count", "slow")]), waiting) == []
+
+
+def test_a_match_says_what_was_there() -> None:
+    (match,) = Correlator([correlation("value_count", "slow", at_least=2)]).push(
+        [episode("slow", GPUS[0]), episode("slow", GPUS[1])], 10.0, window=7
+    )
+    assert (match.window, match.fingerprint) == (7, "together")
+    (clause,) = match.clauses
+    assert (clause.subject, clause.operator, clause.threshold) == ("entities of slow", "gte", "2 within 60 s")
+    assert clause.value == "2: gpu:GPU-0, gpu:GPU-1"
+
+
+def test_another_generation_goes_on_with_what_counted() -> None:
+    before = Correlator([correlation("temporal", "slow", "hot")])
+    assert found(before, episode("slow")) == []
+    after = Correlator(before.correlations, before=before)
+    assert found(after, episode("hot")) == [HOST]
+
+
+def test_while_it_fires_nothing_is_done_about_what_it_is_made_of() -> None:
+    holding = Correlator([correlation("temporal", "slow", "hot", effect="no_remediation")])
+    firing = replace(episode("slow"), fingerprint="together")
+    (held,) = holding.holds([firing])
+    assert held.covers("slow", "host", "any", 1e12)
+    assert not held.covers("other", "host", "any", 1e12)
+    assert holding.holds([]) == ()
+    assert Correlator([correlation("temporal", "slow", "hot")]).holds([firing]) == ()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from unveil.engine.reserve import Reserve
 from unveil.engine.run_driver import RunDriver
 from unveil.engine.situation import Situation
 from unveil.errors import RefusedError
@@ -106,6 +107,7 @@ class Rig:
             peek=lambda address, _since: self.peeked.get(address, self.settings.peek(address)),
             changed=self.reset,
             clock=lambda: self.now,
+            reserve=Reserve(self.folder / "reserve"),
         )
 
     def close(self) -> None:
@@ -114,7 +116,7 @@ class Rig:
 
     def die(self) -> tuple[str, ...]:
         """End without a word, and let another watcher begin over the same journal; return what it adopted."""
-        for active in self.driver._active.values():
+        for active in self.driver.life.active.values():
             if active.child is not None and active.child._process is not None:
                 active.child._process.returncode = 0  # ours no longer: whoever adopts it does not reap it
         self.close()
@@ -251,7 +253,7 @@ def rig(tmp_path: Path, scratch: Path) -> Iterator[Callable[..., Rig]]:
 
     yield make
     for each in made:
-        for active in each.driver._active.values():
+        for active in each.driver.life.active.values():
             if active.child is not None:
                 active.child.cancel()
                 with contextlib.suppress(Exception):

@@ -60,8 +60,10 @@ def episode() -> Episode:
 def run() -> Run:
     plan = Plan(
         remediation="m", remediation_revision="1", playbook="p", fingerprint="f", episode="e0123456789ab", entity=HOST,
-        variables={}, untrusted=(), changes=(), verification=VerificationRule(within_s=1.0, settings_hold_s=1.0, clear_s=1.0),
-        timeout_s=60.0, mode="manual", impact="low", reversible=True, rollback_triggers=(), baseline={}, created_s=1002.0,
+        variables={}, untrusted=(), changes=(),
+        verification=VerificationRule(within_s=1.0, settings_hold_s=1.0, clear_s=1.0),
+        timeout_s=60.0, mode="manual", impact="low", reversible=True, rollback_triggers=(), baseline={},
+        created_s=1002.0,
         hash="00",
     )  # fmt: skip
     first = Step(at_s=1002, state=RunState.PLANNED, cause="operator", actor="uid:0")

@@ -72,6 +72,7 @@ def test_a_journal_of_an_older_version_is_brought_up_to_date_by_its_writer_alone
     open_journal(path, readonly=False).close()
     with sqlite3.connect(path) as other:
         other.execute("DROP TABLE marks")
+        other.execute("DROP TABLE resets")
         other.execute("ALTER TABLE run_steps DROP COLUMN evidence")
         other.execute("UPDATE meta SET value = '1' WHERE key = 'version'")
         other.execute("INSERT INTO watches (started_s, version, host) VALUES (1, '0', 'h')")
@@ -79,6 +80,7 @@ def test_a_journal_of_an_older_version_is_brought_up_to_date_by_its_writer_alone
     reader = Queries(path)
     assert reader.marks() == ()
     assert reader.hits() == {}
+    assert reader.resets() == ()
     assert reader.broken_link() is None
     reader.close()
     writer = open_journal(path, readonly=False)

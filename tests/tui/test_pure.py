@@ -83,9 +83,9 @@ def test_screens_do_not_import_each_other() -> None:
 
 
 def test_the_cockpit_asks_only_for_what_the_watcher_answers() -> None:
-    from unveil.engine import commands, history
+    from unveil.engine import commands, history, run_orders
 
-    known = Path(commands.__file__).read_text() + Path(history.__file__).read_text()
+    known = "".join(Path(str(module.__file__)).read_text() for module in (commands, history, run_orders))
     asked = {"status", "windows", "episodes", "silences", "window", "episode", "run", "runs", "knowledge", "plan"}
     for method in (*ORDERS, *asked):
         assert f'"{method}"' in known

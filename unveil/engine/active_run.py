@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unveil.execution.supervisor import ChildRun
-    from unveil.records.run import Run, RunState
-    from unveil.remediation.lifecycle import Cause
+    from unveil.records.run import Run
     from unveil.remediation.verification import Verifier
 
 
@@ -18,11 +17,9 @@ class ActiveRun:
 
     Attributes:
         canceled_by: who asked for its end while its playbook ran.
-        ending: the step that follows from a rollback, once it is in the journal.
     """
 
     run: Run
     child: ChildRun | None = None
     verifier: Verifier | None = None
     canceled_by: str = ""
-    ending: tuple[RunState, Cause, str, str] | None = None

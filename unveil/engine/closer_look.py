@@ -57,7 +57,7 @@ class CloserLook:
         now_s = self._watch.clock()
         at_s, told = self._breaker
         if not 0 <= now_s - at_s < BREAKER_EVERY_S:
-            wrong = gone_wrong(self._watch.queries.runs(limit=50), now_s)
+            wrong = gone_wrong(self._watch.queries.runs(limit=50), now_s, self._watch.queries.resets())
             told = {"open": len(wrong) >= BREAKER_FAILURES, "failures": len(wrong), "most": BREAKER_FAILURES}
             self._breaker = (now_s, told)
         return {**self._watch.status(), "breaker": told}

@@ -13,21 +13,16 @@ from typing import TYPE_CHECKING, Any
 from unveil.engine.closer_look import CloserLook, parse
 from unveil.engine.gpu_orders import GpuOrders
 from unveil.engine.history import ask
+from unveil.engine.run_orders import RunOrders
 from unveil.errors import BadInputError, RefusedError
-from unveil.matching.filters import held_back
 from unveil.records.codec import encode
 from unveil.records.mark import Mark, MarkKind
-from unveil.records.match import EpisodeState
 from unveil.records.silence import Silence
-from unveil.remediation.planner import plan as draw_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from unveil.engine.watched import Watched
-    from unveil.records.match import Episode
-    from unveil.records.remediation import Remediation
-    from unveil.records.run import Run
 
 MAX_SILENCE_S = 30 * 86400
 MAX_MARK = 2000
@@ -39,10 +34,12 @@ class Commands:
     def __init__(self, watch: Watched) -> None:
         self._watch = watch
         gpus = GpuOrders(watch)
+        self.runs = RunOrders(watch)
         self._questions: dict[str, Callable[..., Any]] = {
             **watch.history.methods,
             **CloserLook(watch).questions,
             **gpus.questions,
+            **self.runs.questions,
             "ping": self._ping,
             "silences": self._silences,
             "knowledge": self._knowledge,
@@ -51,17 +48,12 @@ class Commands:
             "facts": self._facts,
         }
         self._orders: dict[str, Callable[..., Any]] = {
-            "plan": self._plan,
-            "dry_run": self._dry_run,
-            "approve": self._approve,
-            "apply": self._apply,
-            "cancel": self._cancel,
-            "rollback": self._roll_back,
             "silence": self._silence,
             "end_silence": self._end_silence,
             "mark": self._mark,
             "reload": self._reload,
             **gpus.orders,
+            **self.runs.orders,
         }
 
     def handle(self, method: str, params: dict[str, Any], actor: str) -> Any:
@@ -156,64 +148,6 @@ class Commands:
         return [encode(fact) for fact in self._watch.facts.facts]
 
     # Orders
-
-    def _plan(self, *, episode: str, actor: str, remediation: str | None = None) -> Any:
-        """Plan the fix of an episode; the host is only read."""
-        watch = self._watch
-        found = watch.history.find_episode(episode)
-        if found.state is EpisodeState.CLEARED:
-            raise RefusedError(f"{found.id} has cleared: there is nothing to fix", hint="`unveil episodes --open`")
-        chosen = self._choose(found, remediation)
-        blocking = held_back(found, watch.knowledge.current.filters, watch.clock(), host=watch.host)
-        if blocking is not None:
-            raise RefusedError(
-                f"the site's filter {blocking.name} holds remediation back: {blocking.reason}",
-                hint=f"it expires {blocking.expires}; its owner is {blocking.owner}",
-            )
-        return encode(self.propose(found, chosen, actor=actor))
-
-    def propose(self, episode: Episode, remediation: Remediation, *, actor: str) -> Run:
-        """Draw a plan from the present and journal it as a run that waits."""
-        watch = self._watch
-        grounds = watch.grounds(episode)
-        drawn = draw_plan(
-            remediation,
-            episode,
-            facts=grounds.facts,
-            site=watch.knowledge.current.site,
-            read=grounds.read,
-            baseline=grounds.baseline,
-            now_s=watch.clock(),
-            ceiling=watch.mode(remediation),
-        )
-        return watch.runs.propose(drawn, actor=actor)
-
-    def _choose(self, episode: Episode, name: str | None) -> Remediation:
-        fixes = self._watch.knowledge.current.fixes(episode.fingerprint)
-        names = ", ".join(each.name for each in fixes)
-        if not fixes:
-            raise RefusedError(f"{episode.fingerprint} has no remediation: it is for a person to judge")
-        chosen = next((each for each in fixes if name in (None, each.name)), None)
-        if chosen is None:
-            raise BadInputError(f"{name!r} does not remediate {episode.fingerprint}", hint=f"one of {names}")
-        return chosen
-
-    def _dry_run(self, *, id: str, actor: str) -> Any:  # noqa: A002, ARG002  # the protocol's word; looking needs no name
-        run = self._watch.history.find_run(id)
-        self._watch.runs.dry_run(run)
-        return encode(run)
-
-    def _approve(self, *, id: str, hash: str, actor: str) -> Any:  # noqa: A002
-        return encode(self._watch.runs.approve(self._watch.history.find_run(id), plan_hash=hash, actor=actor))
-
-    def _apply(self, *, id: str, hash: str, actor: str) -> Any:  # noqa: A002
-        return encode(self._watch.runs.apply(self._watch.history.find_run(id), plan_hash=hash, actor=actor))
-
-    def _cancel(self, *, id: str, actor: str) -> Any:  # noqa: A002
-        return encode(self._watch.runs.cancel(self._watch.history.find_run(id), actor=actor))
-
-    def _roll_back(self, *, id: str, actor: str) -> Any:  # noqa: A002
-        return encode(self._watch.runs.roll_back(self._watch.history.find_run(id), actor=actor))
 
     def _silence(self, *, fingerprint: str, seconds: float, reason: str, actor: str, entity: str = "*") -> Any:
         if not reason.strip():

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from unveil.records.remediation import Remediation
+    from unveil.records.reset import Reset
     from unveil.records.run import Plan, Run
     from unveil.records.silence import Silence
     from unveil.records.site import Filter
@@ -27,6 +28,7 @@ class Situation:
         still_matching: what the newest window says; None is unknown, which is not yes.
         baseline: the features that verification compares, measured now.
         host: name of this host, for the filters.
+        resets: what people let go.
     """
 
     remediation: Remediation
@@ -36,6 +38,7 @@ class Situation:
     baseline: Mapping[str, float]
     filters: tuple[Filter, ...] = ()
     host: str = ""
+    resets: tuple[Reset, ...] = ()
 
 
 def permit(
@@ -72,6 +75,7 @@ def permit(
         run_id=run_id,
         filters=situation.filters,
         host=situation.host,
+        resets=situation.resets,
     )
     if not decision.allowed:
         named = plan.remediation if run_id is None else run_id

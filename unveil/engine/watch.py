@@ -30,6 +30,7 @@ from unveil.engine.nvml_backend import NvmlBackend, NvmlLooks
 from unveil.engine.observation import Observation
 from unveil.engine.pipeline import Pipeline
 from unveil.engine.problems import Problems
+from unveil.engine.reserve import Reserve
 from unveil.engine.run_driver import RunDriver
 from unveil.engine.situation import Situation
 from unveil.engine.state_dir import StateDir
@@ -41,6 +42,7 @@ from unveil.execution.settings import Settings as ManagedSettings
 from unveil.execution.supervisor import RunSupervisor
 from unveil.records.match import EpisodeState
 from unveil.records.remediation import Mode
+from unveil.records.run import RunState
 from unveil.remediation.planner import measure
 from unveil.remediation.variables import companions
 from unveil.store.journal import Journal
@@ -166,6 +168,7 @@ class Watch:
             peek=self._peek,
             changed=self.pipeline.ensemble.reset,
             clock=self.clock,
+            reserve=Reserve(self.state_dir.path / "reserve"),
         )
         for line in self.runs.adopt():
             _LOG.warning("adopted after a restart: %s", line)
@@ -324,8 +327,8 @@ class Watch:
         if not fixes or self.mode(fixes[0]) in (Mode.OBSERVE, Mode.MANUAL):
             return
         try:
-            run = self._commands.propose(episode, fixes[0], actor="watcher")
-            if self.mode(fixes[0]) is Mode.AUTO:
+            run = self._commands.runs.propose(episode, fixes[0], actor="watcher")
+            if self.mode(fixes[0]) is Mode.AUTO and run.state is RunState.PLANNED:  # else one is at it already
                 run = self.runs.approve(run, plan_hash=run.plan.hash, actor="watcher")
                 self.runs.apply(run, plan_hash=run.plan.hash, actor="watcher")
         except UnveilError as error:

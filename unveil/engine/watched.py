@@ -40,6 +40,10 @@ class Runs(Protocol):
         """Return how many runs are not settled."""
         ...
 
+    def newest(self, run: Run) -> Run:
+        """Return a run as it stands, also where that is not in the journal yet."""
+        ...
+
     def propose(self, plan: Plan, *, actor: str) -> Run:
         """Journal a plan as a run that waits."""
         ...

@@ -15,7 +15,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from unveil.records.remediation import Mode
+from unveil.records.reset import ResetKind
 from unveil.records.run import RunState
+from unveil.remediation.holds import held
 from unveil.remediation.lifecycle import ACTIVE, STEPS, TERMINAL, Cause, entered
 from unveil.remediation.planner import digest
 from unveil.remediation.setting_kinds import lock_of
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from unveil.records.remediation import Remediation
+    from unveil.records.reset import Reset
     from unveil.records.run import Plan, Run
     from unveil.records.silence import Silence
     from unveil.records.site import Filter
@@ -76,6 +79,7 @@ def decide(
     run_id: str | None = None,
     filters: Iterable[Filter] = (),
     host: str = "",
+    resets: Sequence[Reset] = (),
 ) -> Decision:
     """Return whether a plan may be proposed or applied now.
 
@@ -89,6 +93,7 @@ def decide(
         run_id: the run that the plan belongs to, so that it is not held against itself.
         filters: the site's declared exceptions, judged for *host*; any that covers the episode keeps it from being
             acted upon.
+        resets: what people let go: the breaker, or a setting that was changed by hand.
     """
     others = [run for run in history if run.id != run_id]
     mode, lowered = _mode(plan, remediation, profile, others)
@@ -104,7 +109,7 @@ def decide(
         reasons.append(f"the approval is older than {remediation.approval_expires_s:.0f} s: approve again")
     joins, locks = _locks(plan, others, intent)
     reasons += locks
-    budgets = _budgets(plan, remediation, others, now_s)
+    budgets = _budgets(plan, remediation, others, now_s, resets) + held(plan, others, resets)
     if not person:
         reasons += budgets
     return Decision(
@@ -202,7 +207,9 @@ def _locks(plan: Plan, others: Sequence[Run], intent: Intent) -> tuple[str | Non
     return None, reasons
 
 
-def _budgets(plan: Plan, remediation: Remediation, others: Sequence[Run], now_s: float) -> list[str]:
+def _budgets(
+    plan: Plan, remediation: Remediation, others: Sequence[Run], now_s: float, resets: Iterable[Reset]
+) -> list[str]:
     """Return the budgets that are used up: cooldown, attempts, the breaker."""
     reasons = []
     acted = [run for run in others if entered(run, RunState.APPLYING) is not None]
@@ -214,21 +221,36 @@ def _budgets(plan: Plan, remediation: Remediation, others: Sequence[Run], now_s:
     recent = [run for run in mine if now_s - run.steps[0].at_s < limits.attempts_within_s]
     if len(recent) >= limits.max_attempts:
         reasons.append(f"{len(recent)} attempts on {plan.entity} within {limits.attempts_within_s:.0f} s are the most")
-    bad = gone_wrong(others, now_s)
+    bad = gone_wrong(others, now_s, resets)
     if len(bad) >= BREAKER_FAILURES:
         reasons.append(
-            f"the breaker is open: {len(bad)} runs went wrong within {BREAKER_WITHIN_S / 60:.0f} min, last {bad[-1].id}"
+            f"the breaker is open: {len(bad)} runs went wrong within {BREAKER_WITHIN_S / 60:.0f} min, "
+            f"last {bad[-1].id}; `unveil runs reset --reason …` closes it"
         )
     return reasons
 
 
-def gone_wrong(runs: Iterable[Run], now_s: float) -> list[Run]:
-    """Return the runs that the breaker counts: those that acted and ended badly within its time, in their order."""
+def does_the_same(one: Plan, other: Plan) -> bool:
+    """Tell whether two plans write the same values to the same settings with the same remediation."""
+    wanted = [
+        {change.address: change.after for change in plan.changes if change.after is not None} for plan in (one, other)
+    ]
+    same = one.remediation_revision == other.remediation_revision and one.remediation == other.remediation
+    return same and bool(wanted[0]) and wanted[0] == wanted[1] and one.playbook == other.playbook
+
+
+def gone_wrong(runs: Iterable[Run], now_s: float, resets: Iterable[Reset] = ()) -> list[Run]:
+    """Return the runs that the breaker counts: those that acted and ended badly within its time, in their order.
+
+    A person who resets it vouches for what was before.
+    """
+    since_s = max((each.at_s for each in resets if each.kind is ResetKind.BREAKER), default=float("-inf"))
     return [
         run
         for run in runs
         if run.state in _BAD_ENDS
         and now_s - run.steps[-1].at_s < BREAKER_WITHIN_S
+        and run.steps[-1].at_s > since_s
         and entered(run, RunState.APPLYING) is not None
         and not _undone_by_person(run)
     ]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from unveil.records.knowledge import KnowledgeState
     from unveil.records.mark import Mark
     from unveil.records.match import Episode
+    from unveil.records.reset import Reset
     from unveil.records.run import Run, Step
     from unveil.records.silence import Silence
     from unveil.records.window import WindowSummary
@@ -192,6 +193,11 @@ class Journal:
                 "INSERT INTO marks (episode, fingerprint, kind, mark) VALUES (?, ?, ?, ?)",
                 (mark.episode, mark.fingerprint, mark.kind, _text(mark)),
             )
+
+    def put_reset(self, reset: Reset) -> None:
+        """Keep a person's word that automation may go on."""
+        with self._transaction(durable=True):
+            self._db.execute("INSERT INTO resets (at_s, reset) VALUES (?, ?)", (reset.at_s, _text(reset)))
 
     def prune(self, *, now_s: float, ordinary_s: float, notable_s: float, max_bytes: int) -> int:
         """Forget old windows and return how many.

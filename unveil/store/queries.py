@@ -12,6 +12,7 @@ from unveil.records.codec import decode
 from unveil.records.knowledge import KnowledgeState
 from unveil.records.mark import Mark, MarkKind
 from unveil.records.match import Episode, EpisodeState
+from unveil.records.reset import Reset
 from unveil.records.run import Plan, Run, RunState, Step
 from unveil.records.silence import Silence
 from unveil.records.window import WindowSummary
@@ -209,6 +210,14 @@ class Queries:
 
     def _has_marks(self) -> bool:
         return self._db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'marks'").fetchone() is not None
+
+    @_told
+    def resets(self) -> tuple[Reset, ...]:
+        """Return what people let go, oldest first; nothing in a journal from before there were any."""
+        if self._db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'resets'").fetchone() is None:
+            return ()
+        rows = self._db.execute("SELECT reset FROM resets ORDER BY seq")
+        return tuple(decode(Reset, json.loads(reset)) for (reset,) in rows)
 
     def _evidence(self) -> str:
         """Return the column of evidence, or what stands for it in a journal from before there was one."""

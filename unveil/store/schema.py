@@ -6,7 +6,7 @@ values). `run_steps` is a chain: each row holds the digest of the one before, so
 
 from __future__ import annotations
 
-VERSION = 3
+VERSION = 4
 
 _MARKS = """
 CREATE TABLE marks (
@@ -15,7 +15,15 @@ CREATE TABLE marks (
 CREATE INDEX marks_episode ON marks (episode, seq);
 """
 
-MIGRATIONS = {2: _MARKS, 3: "ALTER TABLE run_steps ADD COLUMN evidence TEXT NOT NULL DEFAULT '';"}
+_RESETS = """
+CREATE TABLE resets (seq INTEGER PRIMARY KEY, at_s REAL NOT NULL, reset TEXT NOT NULL) STRICT;
+"""
+
+MIGRATIONS = {
+    2: _MARKS,
+    3: "ALTER TABLE run_steps ADD COLUMN evidence TEXT NOT NULL DEFAULT '';",
+    4: _RESETS,
+}
 """What makes a journal of the version before into one of this: done by its writer when it opens an older file.
 
 A reader never changes the file: what an older one lacks is empty."""
@@ -57,4 +65,5 @@ CREATE TABLE knowledge (
 CREATE TABLE silences (id TEXT PRIMARY KEY, until_s REAL NOT NULL, silence TEXT NOT NULL) STRICT;
 """
     + _MARKS
+    + _RESETS
 )

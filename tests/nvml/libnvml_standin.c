@@ -23,6 +23,7 @@
  *   power_limit power_default power_min power_max      mW
  *   power_cap_firm                  mW that no limit we set goes beyond, whatever the driver answers to the setter
  *   sm_clock_max memory_clock       MHz
+ *   bar1_total bar1_used            bytes
  *   compute_mode                    as in nvml.h · repair_pending repair_failed 0 or 1
  *   temperature reasons pcie_tx pcie_rx pcie_gen pcie_width ecc_corrected mig     as in nvml.h
  *   processes=4242:1073741824,...   PID and bytes of each compute process
@@ -624,6 +625,17 @@ EXPORT Return nvmlDeviceGetTotalEccErrors(Gpu *gpu, int type, int counter, unsig
     (void)counter;
     ENTER(gpu);
     *errors = (unsigned long long)gpu_number(gpu, type == 0 ? "ecc_corrected" : "ecc_uncorrected", 0);
+    return SUCCESS;
+}
+
+typedef struct { unsigned long long total, free, used; } Bar1;
+
+EXPORT Return nvmlDeviceGetBAR1MemoryInfo(Gpu *gpu, Bar1 *bar1)
+{
+    ENTER(gpu);
+    bar1->total = (unsigned long long)gpu_number(gpu, "bar1_total", 137438953472.);
+    bar1->used = (unsigned long long)gpu_number(gpu, "bar1_used", 1048576);
+    bar1->free = bar1->total - bar1->used;
     return SUCCESS;
 }
 

@@ -9,22 +9,11 @@
  *   nvlinks=18 nvlinks_down=1       links there are, and how many of them are not active
  *   nvlink_tx nvlink_rx             KiB of all links; nvlink_crc nvlink_replays nvlink_recoveries
  *   fabric_state=3 fabric_status=0  as in nvml.h; state 0 is a GPU on no fabric
- *   remapped_corrected remapped_uncorrected bar1_used pcie_replays performance_state
+ *   remapped_corrected remapped_uncorrected pcie_replays performance_state
  */
 
 GETTER(nvmlDeviceGetPcieReplayCounter, unsigned, gpu_number(gpu, "pcie_replays", 0))
 GETTER(nvmlDeviceGetPerformanceState, int, gpu_number(gpu, "performance_state", 0))
-
-typedef struct { unsigned long long total, free, used; } Bar1;
-
-EXPORT Return nvmlDeviceGetBAR1MemoryInfo(Gpu *gpu, Bar1 *memory)
-{
-    ENTER(gpu);
-    memory->total = 137438953472ull;
-    memory->used = (unsigned long long)gpu_number(gpu, "bar1_used", 1048576);
-    memory->free = memory->total - memory->used;
-    return SUCCESS;
-}
 
 typedef struct { unsigned long long reference, violation; } Violation;
 

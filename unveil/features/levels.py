@@ -181,4 +181,11 @@ GPU_LEVELS: tuple[Feature, ...] = (
         log=False,
         trouble=Trouble.DOWN,
     ),
+    ratio(
+        "gpu.bar1_share.last",
+        "share of BAR1 that is in use",
+        gauges("gpu", "bar1_used", Stat.LAST, ("gpu",)),
+        (FactNumber(fact="gpu.bar1_total", per=_GPU),),
+        each=_GPU,
+    ),
 )

@@ -24,6 +24,7 @@ _STEADY = tuple(
         "power_min",
         "power_max",
         "sm_clock_max",
+        "bar1_total",
         "applications_clocks_default",
     )
 )

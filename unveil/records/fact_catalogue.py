@@ -174,6 +174,7 @@ _GPU = _kinds(
     ("gpu.pids", _LIST, "", "processes that hold a context, by the host's numbers"),
     ("gpu.persistence", _BOOLEAN, "", "whether the driver stays loaded while nobody uses the GPU"),
     ("gpu.compute_mode", _TEXT, "", "who may use it: default, exclusive_process, prohibited"),
+    ("gpu.bar1_total", _NUMBER, "bytes", "memory that can be mapped for others through BAR1"),
     ("gpu.mig", _BOOLEAN, "", "whether it is cut into instances"),
     ("gpu.sm_clock_max", _NUMBER, "MHz", "highest clock of the multiprocessors"),
     ("gpu.applications_clock", _NUMBER, "MHz", "clock of the multiprocessors that applications are held to"),

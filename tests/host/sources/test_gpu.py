@@ -160,7 +160,7 @@ def test_identity_tells_the_modes_the_clocks_and_what_waits_for_a_repair(nvml, s
     assert facts["gpu.compute_mode"] == "exclusive_process"
     assert (facts["gpu.applications_clock"], facts["gpu.applications_clock_share"]) == (1410, 1410 / 1980)
     assert facts["gpu.applications_clocks_default"] == "2619,1980"
-    assert facts["gpu.sm_clock_max"] == 1980
+    assert (facts["gpu.sm_clock_max"], facts["gpu.bar1_total"]) == (1980, 128 << 30)
     assert (facts["gpu.repair_pending"], facts["gpu.repair_failed"]) == (True, False)
     nvml.state.set_gpu(compute_mode=9)
     nvml.state.update({"gpu.error.nvmlDeviceGetRemappedRows": 3, "gpu.error.nvmlDeviceGetRetiredPagesPendingStatus": 3})

@@ -220,6 +220,7 @@ FACT_QUERIES: tuple[tuple[tuple[str, ...], Callable[[Any, Any], dict[str, FactVa
     (("gpu.pids",), _read_pids),
     (("gpu.persistence",), lambda n, g: {"gpu.persistence": bool(n.nvmlDeviceGetPersistenceMode(g))}),
     (("gpu.compute_mode",), _read_compute_mode),
+    (("gpu.bar1_total",), lambda n, g: {"gpu.bar1_total": float(n.nvmlDeviceGetBAR1MemoryInfo(g).bar1Total)}),
     (("gpu.mig",), lambda n, g: {"gpu.mig": bool(n.nvmlDeviceGetMigMode(g)[0])}),
     (
         ("gpu.sm_clock_max",),

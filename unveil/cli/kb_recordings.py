@@ -65,6 +65,13 @@ def recordings(named: Sequence[str]) -> list[str]:
     return found
 
 
+def labelled(named: Sequence[str]) -> list[str]:
+    """Return the recordings that are meant and have labels beside them."""
+    from unveil.knowledge.labels import labels_beside
+
+    return [path for path in recordings(named) if labels_beside(Path(path)) is not None]
+
+
 def watch(
     jobs: Sequence[Job], arguments: argparse.Namespace, *, what: str = "watching recordings"
 ) -> tuple[Trace, ...]:

@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     from unveil.knowledge.testing import run_suite
     from unveil.records.codec import encode
 
-    suite = _suite(arguments)
+    suite = suite_of(arguments)
     names = set(arguments.names) or None
     fingerprints = suite.fingerprints(names)
     if unknown := (names or set()) - {each.name for each in fingerprints}:
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         fingerprints,
         run_suite(suite, names),
         () if arguments.no_mutants else mutants_of(suite, fingerprints, quiet=arguments.json),
-        () if arguments.no_recordings else scores(suite, arguments),
+        () if arguments.no_recordings else _scores(suite, arguments),
         _hits(arguments),
     )
     if arguments.json:
@@ -56,7 +56,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if any(each.failed or (each.status == "stable" and each.lacks) for each in found) else 0
 
 
-def _suite(arguments: argparse.Namespace) -> Suite:
+def suite_of(arguments: argparse.Namespace) -> Suite:
+    """Return the knowledge base with its cases.
+
+    Raises:
+        UnreadableError: it cannot be loaded.
+    """
     from unveil.knowledge.content import knowledge_root
     from unveil.knowledge.testing import read_suite
 
@@ -79,16 +84,12 @@ def mutants_of(suite: Suite, fingerprints: Sequence[Fingerprint], *, quiet: bool
     return tuple(results)
 
 
-def scores(suite: Suite, arguments: argparse.Namespace) -> tuple[Any, ...]:
+def _scores(suite: Suite, arguments: argparse.Namespace) -> tuple[Any, ...]:
     """Return the figures of a backtest; recordings without labels are left out."""
-    from pathlib import Path
-
     from unveil.engine.backtesting import Job
     from unveil.knowledge.backtest import report
-    from unveil.knowledge.labels import labels_beside
 
-    paths = [path for path in kb_recordings.recordings(arguments.recordings) if labels_beside(Path(path))]
-    jobs = [Job(recording=path, kb=arguments.kb or "") for path in paths]
+    jobs = [Job(recording=path, kb=arguments.kb or "") for path in kb_recordings.labelled(arguments.recordings)]
     names = [each.name for each in suite.knowledge.fingerprints]
     return report(kb_recordings.watch(jobs, arguments), names).scores
 

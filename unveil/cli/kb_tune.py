@@ -52,7 +52,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Try, draw, suggest, and write when asked to."""
     from unveil.engine.backtesting import Job
     from unveil.knowledge.backtest import report
-    from unveil.knowledge.labels import labels_beside
     from unveil.knowledge.tuning import candidates, clause_of, suggest, threshold_of, variant_name
     from unveil.records.codec import encode
 
@@ -63,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     clause = clause_of(fingerprint, arguments.clause)
     own = threshold_of(clause)
     values = candidates(clause) if arguments.values is None else tuple(sorted({*arguments.values, own}))
-    paths = [path for path in kb_recordings.recordings(arguments.recordings) if labels_beside(Path(path))]
+    paths = kb_recordings.labelled(arguments.recordings)
     if not paths:
         raise BadInputError(
             "none of these recordings has labels", hint="RUN.labels.yml beside RUN.parquet says what was so when"

@@ -20,6 +20,7 @@ from unveil.records.attribution import Attribution, FeatureShare
 from unveil.records.codec import encode
 from unveil.records.entity import Entity, EntityKind
 from unveil.records.feature import FeatureId
+from unveil.records.mark import Mark, MarkKind
 from unveil.records.match import Answer, ClauseResult, Episode, EpisodeState, Match
 from unveil.records.remediation import Improvement, VerificationRule
 from unveil.records.run import Plan, Run, RunState, SettingChange, Step
@@ -143,6 +144,13 @@ class ScriptedWatcher:
         self.problems: list[str] = []
         self.stale: tuple[float, str] | None = None
         self.started_s = START_S
+        self.marks: list[Mark] = []
+        self.nearly: list[Match] = []
+        self.now: dict[str, str] = {}
+        self.changed_by = ""
+        self.text = "name: reduced_huge_page_coverage\nsignature:\n  clauses: {}\n"
+        self.broken_link: int | None = None
+        self.breaker = {"open": False, "failures": 0, "most": 3}
 
     def call(self, method: str, **params: Any) -> Any:
         with self.lock:
@@ -172,7 +180,7 @@ class ScriptedWatcher:
             "cost": {"cpu_share": 0.0042, "rss_bytes": 41_000_000}, "channels": 10, "features": 20,
             "episodes_open": len(self.episodes), "runs_active": 0,
             "shape": {"cpus": 64, "nodes": 2, "gpus": 8, "nics": 4}, "gpu": None, "sources": [],
-            "problems": self.problems,
+            "problems": self.problems, "breaker": self.breaker,
         }  # fmt: skip
 
     def _state(self) -> dict[str, Any]:
@@ -182,9 +190,10 @@ class ScriptedWatcher:
             "stale_since_s": since, "problems": [reason] if reason else [],
         }  # fmt: skip
 
-    def do_windows(self, limit: int, before: list[int] | None = None) -> Any:
+    def do_windows(self, limit: int, before: list[int] | None = None, until_s: float | None = None) -> Any:
         edge = tuple(before) if before else (1 << 60, 0)
         found = [each for each in reversed(self.windows) if (each.watch, each.index) < edge]
+        found = [each for each in found if until_s is None or each.wall_s <= until_s]
         return [encode(each) for each in found[:limit]]
 
     def do_window(self, watch: int, index: int) -> Any:
@@ -197,7 +206,8 @@ class ScriptedWatcher:
         found = next((each for each in self.episodes if each.id == id), None)
         if found is None:
             raise BadInputError(f"no episode {id!r}")
-        return {"episode": encode(found), "runs": [encode(each) for each in self.runs if each.plan.episode == id]}
+        runs = [encode(each) for each in self.runs if each.plan.episode == id]
+        return {"episode": encode(found), "runs": runs, "marks": self.do_marks()}
 
     def do_runs(self, limit: int = 100) -> Any:
         return [encode(each) for each in self.runs][:limit]
@@ -205,6 +215,69 @@ class ScriptedWatcher:
     def do_run(self, id: str, after_event: int = 0) -> Any:  # noqa: A002
         events = [each for each in self.events.get(id, []) if each["number"] > after_event]
         return {"run": encode(self.run(id)), "events": events}
+
+    def do_near(self, window: int | None = None, **_: Any) -> Any:
+        near = [{"match": encode(each.last), "met": 2, "of": 3} for each in self.episodes]
+        near += [{"match": encode(each), "met": 1, "of": 3} for each in self.nearly]
+        for each in near:
+            each["match"]["window"] = window
+        return {"window": window, "kept": True, "near": near}
+
+    def do_series(self, features: list[str], until: int | None = None, limit: int = 120) -> Any:
+        values = [float(number % 7) for number in range(40)]
+        return [{"feature": each, "from": 0, "values": values, "expected": 3.0, "sigma": 1.0} for each in features]
+
+    def do_settings(self, id: str) -> Any:  # noqa: A002
+        run = self.run(id)
+        return [
+            {
+                "address": address, "saved": run.saved[address], "written": written,
+                "now": self.now.get(address, written), "by": self.changed_by,
+            }
+            for address, written in run.written.items()
+        ]  # fmt: skip
+
+    def do_verification(self, id: str) -> Any:  # noqa: A002
+        measured = {
+            "feature": "memory.cgroup_huge_share.last", "demand": "improve: up by at least 0.1", "before": 0.02,
+            "after": 0.4, "change": 19.0, "holds": True,
+        }  # fmt: skip
+        return {
+            "left_s": 41.0, "held_s": 3.0, "hold_s": 3.0, "clear_s": 2.0, "stay_clear_s": 6.0, "measured": [measured]
+        }  # fmt: skip
+
+    def do_knowledge_text(self, path: str) -> Any:
+        return {"path": path, "text": self.text, "reading": False, "problem": ""}
+
+    def do_explain(self, fingerprint: str, entity: str | None = None) -> Any:
+        return [encode(each.last) for each in self.episodes if each.fingerprint == fingerprint]
+
+    def do_draft(self, **params: Any) -> Any:
+        name = params["name"]
+        return {"subsystem": "memory", "name": name, "fingerprint": f"name: {name}\n", "test": f"fingerprint: {name}\n"}
+
+    def do_marks(self, **_: Any) -> Any:
+        return [encode(each) for each in self.marks]
+
+    def do_hits(self) -> Any:
+        return {"reduced_huge_page_coverage": {"episodes": 12, "last_s": START_S, "false_positives": 3}}
+
+    def do_audit(self) -> Any:
+        return {"watches": [], "broken_link": self.broken_link}
+
+    def do_mark(self, **params: Any) -> Any:
+        self._ordered("mark", **params)
+        kind = MarkKind(params["kind"])
+        made = Mark(
+            episode=params["episode"], fingerprint="f", kind=kind, text=params["text"], actor="uid:0", at_s=START_S
+        )  # fmt: skip
+        self.marks.append(made)
+        return encode(made)
+
+    def do_end_silence(self, id: str) -> Any:  # noqa: A002
+        self._ordered("end_silence", id=id)
+        self.silences = [each for each in self.silences if each.id != id]
+        return {}
 
     def do_silences(self) -> Any:
         return [encode(each) for each in self.silences]

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from textual.signal import Signal
     from textual.widget import Widget
 
+    from unveil_tui.asking import Prompt
     from unveil_tui.confirming import Question
+    from unveil_tui.fleet import HostSeen
     from unveil_tui.messages import Told
     from unveil_tui.rights import Rights
     from unveil_tui.seen import Seen
@@ -21,9 +23,11 @@ class Bridge(Protocol):
     """The app as its screens see it."""
 
     seen: Seen
+    hosts: tuple[HostSeen, ...]
     rights: Rights
     news: Signal[Seen]
     told: Signal[Told]
+    heard: Signal[tuple[HostSeen, ...]]
 
     def order(self, method: str, params: dict[str, Any], then: Callable[[Any], object] | None = None) -> None:
         """Ask the watcher once; *then* gets the answer, an error is shown."""
@@ -33,6 +37,18 @@ class Bridge(Protocol):
 
     def unfollow(self, number: int) -> None:
         """Stop asking."""
+
+    def ask(self, prompt: Prompt, then: Callable[[str], object]) -> None:
+        """Ask a person for a line of text; *then* gets it, unless they leave it."""
+
+    def say(self, text: str) -> None:
+        """Show a message; drawn as text."""
+
+    def copy(self, text: str, what: str) -> None:
+        """Put text into the clipboard of the terminal."""
+
+    def export(self, text: str, name: str) -> None:
+        """Write text to a new file of that name, or have the browser download it."""
 
     def confirm(self, question: Question, then: Callable[[], object]) -> None:
         """Ask a person; *then* is called only after a yes."""

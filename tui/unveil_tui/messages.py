@@ -8,11 +8,12 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from unveil.errors import UnveilError
+    from unveil_tui.fleet import HostSeen
     from unveil_tui.seen import Seen
 
 
 class News(Message):
-    """Everything there is to know now. A newer one makes an undelivered one needless."""
+    """Everything there is to know now. A newer one of the same watcher makes an undelivered one needless."""
 
     def __init__(self, seen: Seen) -> None:
         super().__init__()
@@ -20,7 +21,7 @@ class News(Message):
 
     def can_replace(self, message: Message) -> bool:
         """Let the newest one stand for all that wait."""
-        return isinstance(message, News)
+        return isinstance(message, News) and message.seen.source == self.seen.source
 
 
 class Told(Message):
@@ -42,10 +43,27 @@ class Answered(Message):
         self.error = error
 
 
-class Open(Message):
-    """Show something: ``window``, ``episode`` or ``run``, by its key."""
+class Heard(Message):
+    """What the hosts of a fleet look like now."""
 
-    def __init__(self, what: str, key: str) -> None:
+    def __init__(self, hosts: tuple[HostSeen, ...]) -> None:
+        super().__init__()
+        self.hosts = hosts
+
+    def can_replace(self, message: Message) -> bool:
+        """Let the newest one stand for all that wait."""
+        return isinstance(message, Heard)
+
+
+class Open(Message):
+    """Show something by its key: ``window``, ``episode``, ``run``, ``rule``, ``draft``.
+
+    Args:
+        ask: an action that the screen is to ask about as soon as it can, e.g. ``roll_back``.
+    """
+
+    def __init__(self, what: str, key: str, ask: str = "") -> None:
         super().__init__()
         self.what = what
         self.key = key
+        self.ask = ask

@@ -9,6 +9,7 @@ from textual.content import Content
 
 from unveil.records.plain_text import plain
 from unveil_tui.drawing import words
+from unveil_tui.messages import Open
 from unveil_tui.seen import window_key
 
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ class CockpitCommands(Provider):
             ("screen: runs", lambda: app.switch_mode("runs"), "what was planned and done"),
             ("screen: knowledge", lambda: app.switch_mode("knowledge"), "the fingerprints in use"),
         ]
+        if app.fleet is not None:
+            found.append(("screen: fleet", lambda: app.switch_mode("fleet"), "all hosts"))
+            found += [
+                (plain(f"host: {name}"), _open(app, "host", name), "look at it closely") for name in app.fleet.hosts
+            ]
         for episode in app.seen.episodes:
             if episode.state != "cleared":
                 text = plain(f"episode: {episode.fingerprint} on {episode.entity} ({episode.id})")
@@ -52,5 +58,5 @@ class CockpitCommands(Provider):
         return found
 
 
-def _open(app: Cockpit, what: str, key: str) -> Callable[[], None]:
-    return lambda: app.open(what, key)
+def _open(app: Cockpit, what: str, key: str) -> Callable[[], object]:
+    return lambda: app.post_message(Open(what, key))

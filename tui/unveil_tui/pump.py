@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from unveil.engine.client import Watcher
 
 ROUND_S = 0.25
+_PUMPS = itertools.count(1)
+_NUMBERS = itertools.count(1)  # of all pumps together: an answer to one is never taken for that of another
 CALM_S = 1.0  # between two looks at a watcher that makes a window a second
 RETRY_S = 1.0
 
@@ -57,8 +59,9 @@ class Pump:
         self._post = post
         self._clock = clock
         self._survey = Survey(watcher)
-        self._seen = Seen()
-        self._numbers = itertools.count(1)
+        self.number = next(_PUMPS)
+        self._seen = Seen(source=self.number)
+        self._numbers = _NUMBERS
         self._orders: queue.SimpleQueue[tuple[int, str, dict[str, Any]]] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._follows: dict[int, _Follow] = {}
@@ -117,6 +120,7 @@ class Pump:
                 self._post(Answered(number, None, error))
             except Exception as error:  # noqa: BLE001  # the thread's boundary: an answer out of shape must not end it
                 self._post(Answered(number, None, UnveilError(f"{method}: unreadable answer: {error!r:.200}")))
+            self._survey.hurry()
             self._due = 0.0  # an order changes what there is to see
 
     def _look(self, now: float) -> None:
@@ -140,6 +144,7 @@ class Pump:
             windows=found.windows,
             episodes=found.episodes,
             silences=found.silences,
+            marks=found.marks,
             heard_s=self._clock(),
             gone_since_s=None,
             trouble="",

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from unveil.engine.client import Watcher
 
 QUESTIONS = frozenset(
-    {"audit", "episode", "episodes", "explain", "facts", "features", "knowledge", "ping", "run", "runs", "silences"}
-    | {"status", "window", "windows"}
+    {"audit", "draft", "episode", "episodes", "explain", "facts", "features", "hits", "knowledge", "knowledge_text"}
+    | {"marks", "near", "ping", "run", "runs", "series", "settings", "silences", "status", "verification", "window"}
+    | {"windows"}
 )
 
 
@@ -40,7 +41,7 @@ READ_ONLY = Rights(label="READ-ONLY", reason="this cockpit was opened with --rea
 RECORDING = Rights(
     label="RECORDING",
     reason="this is a recording: there is no host to change",
-    allowed=frozenset({"plan"}),  # drawn from the recorded values, kept in the replay's own journal
+    allowed=frozenset({"plan", "mark"}),  # kept in the replay's own journal, which is forgotten with it
 )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from unveil.records.mark import Mark
     from unveil.records.match import Episode
     from unveil.records.silence import Silence
     from unveil.records.window import WindowSummary
@@ -22,18 +23,22 @@ class Seen:
         windows: oldest first, at most ``MAX_WINDOWS``.
         episodes: open ones first, then the latest that cleared.
         silences: those in force.
+        marks: what people said of episodes, oldest first.
         heard_s: local wall clock of the last answer; 0 before the first.
         gone_since_s: local wall clock since when the watcher does not answer; None while it does.
         trouble: why it does not answer, or what of its answers cannot be read.
+        source: number of the pump that heard it; another watcher has another.
     """
 
     status: dict[str, Any] = field(default_factory=dict)
     windows: tuple[WindowSummary, ...] = ()
     episodes: tuple[Episode, ...] = ()
     silences: tuple[Silence, ...] = ()
+    marks: tuple[Mark, ...] = ()
     heard_s: float = 0.0
     gone_since_s: float | None = None
     trouble: str = ""
+    source: int = 0
 
     @property
     def now_s(self) -> float:
@@ -53,6 +58,17 @@ class Seen:
         """Return the silence that covers an episode now."""
         entity = str(episode.entity)
         return next((each for each in self.silences if each.covers(episode.fingerprint, entity, self.now_s)), None)
+
+    def said_of(self, episode: str) -> tuple[str, ...]:
+        """Return the kinds of marks on an episode; of the two verdicts only the newest."""
+        kinds = list(dict.fromkeys(str(each.kind) for each in reversed(self.marks) if each.episode == episode))
+        verdicts = [kind for kind in kinds if kind.endswith("_positive")]
+        return tuple(kind for kind in reversed(kinds) if kind not in verdicts[1:])
+
+    @property
+    def stopped(self) -> Silence | None:
+        """Return the silence that keeps automation away from everything, if there is one."""
+        return next((each for each in self.silences if (each.fingerprint, each.entity) == ("*", "*")), None)
 
 
 def window_key(window: WindowSummary) -> str:

@@ -1,4 +1,4 @@
-"""Survey: one look at a watcher: its status, the windows since the last look, its episodes and silences.
+"""Survey: one look at a watcher: its status, the windows since the last look, its episodes, silences and marks.
 
 Asks for little: only windows that are new, cleared episodes only when the open ones changed. Every answer is decoded
 here, in the pump's thread, so that what reaches a screen is whole.
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from unveil.records.codec import decode
+from unveil.records.mark import Mark
 from unveil.records.match import Episode, EpisodeState
 from unveil.records.silence import Silence
 from unveil.records.window import WindowSummary
@@ -32,6 +33,7 @@ class Found:
     windows: tuple[WindowSummary, ...]
     episodes: tuple[Episode, ...]
     silences: tuple[Silence, ...]
+    marks: tuple[Mark, ...]
     busy: bool
 
 
@@ -50,6 +52,8 @@ class Survey:
         self._opened: tuple[tuple[str, str], ...] | None = None
         self._cleared: tuple[Episode, ...] = ()
         self._silences: tuple[Silence, ...] = ()
+        self._told_marks: Any = None
+        self._marks: tuple[Mark, ...] = ()
         self._looks = 0
 
     def look(self) -> Found:
@@ -66,17 +70,29 @@ class Survey:
             self._kept = tuple(self._windows)
         episodes = self._look_at_episodes()
         if self._looks % SILENCES_EVERY == 0:
-            told = self._watcher.call("silences")
-            if told != self._told_silences:
-                self._silences, self._told_silences = tuple(decode(Silence, each) for each in told), told
+            self._look_at_words()
         self._looks += 1
         return Found(
             status=status,
             windows=self._kept,
             episodes=episodes,
             silences=self._silences,
+            marks=self._marks,
             busy=arrived > 1 or not self._backfilled,
         )
+
+    def hurry(self) -> None:
+        """Look at everything the next time: something was ordered."""
+        self._looks = 0
+
+    def _look_at_words(self) -> None:
+        """Look at what people said: silences and marks."""
+        told = self._watcher.call("silences")
+        if told != self._told_silences:
+            self._silences, self._told_silences = tuple(decode(Silence, each) for each in told), told
+        told = self._watcher.call("marks")
+        if told != self._told_marks:
+            self._marks, self._told_marks = tuple(decode(Mark, each) for each in told), told
 
     def _look_at_windows(self, status: dict[str, Any]) -> int:
         """Take the windows that are new; return how many."""

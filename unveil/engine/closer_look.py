@@ -189,7 +189,7 @@ def parse(text: str) -> Entity:
 
 
 def _closeness(match: Match) -> float:
-    """Return the share of clauses that hold; what matches or cannot be told is near in any case."""
-    if match.answer is not Answer.NO_MATCH:
-        return 1.0 if match.answer is Answer.MATCH else NEAR
+    """Return the share of clauses that hold; what matches is near in any case."""
+    if match.answer is Answer.MATCH:
+        return 1.0
     return sum(each.answer is Answer.MATCH for each in match.clauses) / max(1, len(match.clauses))

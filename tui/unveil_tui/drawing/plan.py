@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from unveil.records.plain_text import plain
+from unveil.records.plain_text import plain, quantity
 from unveil_tui.drawing import words
 from unveil_tui.drawing.rows import Row, first_line
 
@@ -76,13 +76,50 @@ def _demand(improvement: Improvement, plan: Plan) -> str:
     return f"{plain(improvement.feature)}{now} {improvement.direction}"
 
 
-def undo(run: Run) -> list[str]:
-    """Return a line for each setting that a rollback would put back."""
-    return [
-        f"{plain(address, LONG)}: {_value(run.written[address])} → {_value(saved)}"
-        for address, saved in run.saved.items()
-        if address in run.written and run.written[address] != saved
-    ] or ["no setting differs from what was saved"]
+def undo(settings: list[dict[str, Any]]) -> list[str]:
+    """Return a line for each setting that a run wrote: what a rollback puts back, or why it is left alone.
+
+    Args:
+        settings: answer of the method ``settings``: address, saved, written, now, by.
+    """
+    lines = []
+    for each in settings:
+        address, now = plain(each["address"], LONG), each["now"]
+        saved = "absent" if each["saved"] is None else _value(each["saved"])
+        if now is None:
+            lines.append(f"{address}: cannot be read now; was {saved}")
+        elif each["by"]:
+            lines.append(
+                f"{address}: reads {_value(now)}, this run wrote {_value(each['written'])}: "
+                f"changed since by {plain(each['by'])}, it is left alone"
+            )
+        elif _value(now) == saved:
+            lines.append(f"{address}: reads {saved} as before already")
+        else:
+            lines.append(f"{address}: {_value(now)} → {saved}")
+    return lines or ["no setting was written: there is nothing to put back"]
+
+
+def progress(told: dict[str, Any]) -> list[str]:
+    """Return how far a verification is: what it waits for, and the features it compares.
+
+    Args:
+        told: answer of the method ``verification``.
+    """
+    clear = told["clear_s"]
+    lines = [
+        f"verifying, an answer in {told['left_s']:.0f} s at the latest: settings held {told['held_s']:.0f} of "
+        f"{told['hold_s']:.0f} s; "
+        + ("the fingerprint still matches" if clear is None else f"clear {clear:.0f} of {told['stay_clear_s']:.0f} s")
+    ]
+    for each in told["measured"]:
+        sign = {True: "yes", False: "not yet", None: "?"}[each["holds"]]
+        change = "" if each["change"] is None else f" ({each['change']:+.0%})"
+        lines.append(
+            f"  {sign:8}{plain(each['feature'])}: {quantity(each['before'])} → {quantity(each['after'])}{change}; "
+            f"{plain(each['demand'])}"
+        )
+    return lines
 
 
 def about(run: Run, host: str) -> list[str]:

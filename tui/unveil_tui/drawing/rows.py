@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from unveil.records.plain_text import plain, quantity
 from unveil_tui.drawing import words
-from unveil_tui.drawing.bars import signed_bar
+from unveil_tui.drawing.bars import band, signed_bar
 from unveil_tui.seen import window_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from unveil.records.attribution import FeatureShare
     from unveil.records.match import ClauseResult
     from unveil.records.run import Run
     from unveil.records.window import Sighting, WindowSummary
+    from unveil_tui.near import Near
     from unveil_tui.seen import Seen
 
 Cell = tuple[str, str]  # text, tone
@@ -64,13 +65,20 @@ EPISODE_COLUMNS = (
     Column(title="since", width=11),
     Column(title="fingerprint"),
     Column(title="entity"),
-    Column(title="", width=8, narrow=-1),
+    Column(title="said", width=20, narrow=8),
 )
 CLAUSE_COLUMNS = (
     Column(title="", width=3),
     Column(title="clause", width=18, narrow=13),
     Column(title="asked"),
-    Column(title="there", width=30, narrow=16),
+    Column(title="there", width=26, narrow=16),
+    Column(title="windows until then", width=24, narrow=-1),
+)
+NEAR_COLUMNS = (
+    Column(title="answer", width=8),
+    Column(title="holds", width=5, right=True),
+    Column(title="fingerprint"),
+    Column(title="entity"),
 )
 SHARE_COLUMNS = (
     Column(title="feature"),
@@ -78,6 +86,7 @@ SHARE_COLUMNS = (
     Column(title="share", width=5, right=True),
     Column(title="value", width=9, right=True),
     Column(title="expected", width=9, right=True),
+    Column(title="usual ├┼┤ value ●", width=17, narrow=-1),
     Column(title="sigmas", width=7, right=True),
 )
 RUN_COLUMNS = (
@@ -91,12 +100,14 @@ RUN_COLUMNS = (
 )
 SIGHTING_COLUMNS = (Column(title="answer", width=8), Column(title="fingerprint"), Column(title="entity"))
 FINGERPRINT_COLUMNS = (
-    Column(title="fingerprint"),
+    Column(title="fingerprint", width=36, narrow=0),
     Column(title="status", width=12),
-    Column(title="level", width=13, narrow=8),
-    Column(title="about", width=9, narrow=6),
-    Column(title="subsystem", width=12, narrow=-1),
+    Column(title="level", width=8),
+    Column(title="subsystem", width=12),
     Column(title="open", width=4, right=True),
+    Column(title="hits", width=5, right=True),
+    Column(title="false", width=5, narrow=-1, right=True),
+    Column(title="last hit", width=11, narrow=-1),
     Column(title="remediation", narrow=-1),
 )
 
@@ -128,6 +139,7 @@ def episode_rows(seen: Seen) -> list[Row]:
     rows = []
     for episode in seen.episodes:
         silenced = seen.silenced(episode) is not None
+        said = [kind for kind in seen.said_of(episode.id) if kind in words.SAID]
         rows.append(
             Row(
                 key=episode.id,
@@ -135,36 +147,55 @@ def episode_rows(seen: Seen) -> list[Row]:
                     (str(episode.state), words.tone(episode.state)),
                     (words.moment(episode.started_s, seen.now_s), ""),
                     (episode.fingerprint, "dim" if episode.state == "cleared" else ""),
-                    (("silenced " if silenced else "") + words.entity(episode.entity), ""),
-                    (episode.id[:8], "dim"),
+                    (words.entity(episode.entity), ""),
+                    (", ".join([*(["silenced"] if silenced else []), *(words.SAID[kind] for kind in said)]), "mark"),
                 ),
             )
         )
     return rows
 
 
-def clause_rows(clauses: Iterable[ClauseResult]) -> list[Row]:
-    """Return a row a clause: met or not, what was asked, what was there."""
+def clause_rows(clauses: Iterable[ClauseResult], sparks: Mapping[str, str] | None = None) -> list[Row]:
+    """Return a row a clause: met or not, what was asked, what was there, and the windows before."""
+    sparks = sparks or {}
     return [
         Row(
             key=clause.name,
             cells=(
                 (words.SIGNS[clause.answer], words.tone(clause.answer)),
                 (clause.name, ""),
-                (_asked(clause), ""),
+                (asked(clause), ""),
                 (quantity(clause.value) + (f" ({clause.reason})" if clause.reason else ""), ""),
+                (sparks.get(clause.name, ""), "mark"),
             ),
         )
         for clause in clauses
     ]
 
 
+def near_rows(near: Iterable[Near]) -> list[Row]:
+    """Return a row for each fingerprint that matches or nearly does: the answer, and how many of its clauses hold."""
+    return [
+        Row(
+            key=each.key,
+            cells=(
+                (words.NEARNESS[each.match.answer], words.tone(each.match.answer)),
+                (f"{each.met}/{each.of}", ""),
+                (each.match.fingerprint, ""),
+                (words.entity(each.match.entity), ""),
+            ),
+        )
+        for each in near
+    ]
+
+
 _OPERATORS = {"lt": "<", "lte": "≤", "gt": ">", "gte": "≥", "eq": "=", "neq": "≠"}
 
 
-def _asked(clause: ClauseResult) -> str:
+def asked(clause: ClauseResult) -> str:
+    """Return what a clause asks, in one line."""
     subject = clause.subject.removeprefix("feature ")
-    return f"{subject} {_OPERATORS.get(clause.operator, clause.operator)} {clause.threshold}"
+    return f"{subject} {_OPERATORS.get(clause.operator, clause.operator)} {clause.threshold or '(empty)'}"
 
 
 def share_rows(shares: Iterable[FeatureShare], *, narrow: bool) -> list[Row]:
@@ -181,6 +212,7 @@ def share_rows(shares: Iterable[FeatureShare], *, narrow: bool) -> list[Row]:
                 (f"{share.share:.0%}", ""),
                 (quantity(share.value), ""),
                 (quantity(share.expected), "dim"),
+                (band(share.sigma, 17), ""),
                 (f"{share.sigma:+.1f}", ""),
             ),
         )
@@ -218,10 +250,11 @@ def sighting_rows(sightings: Iterable[Sighting]) -> list[Row]:
     ]
 
 
-def fingerprint_rows(fingerprints: Iterable[dict[str, Any]], seen: Seen) -> list[Row]:
-    """Return a row a fingerprint, with how many episodes of it are open."""
+def fingerprint_rows(fingerprints: Iterable[dict[str, Any]], seen: Seen, hits: Mapping[str, Any]) -> list[Row]:
+    """Return a row a fingerprint: episodes that are open, that were, and that were marked as false alarms."""
     rows = []
     for each in fingerprints:
+        hit = hits.get(str(each["name"]), {})
         opened = sum(1 for one in seen.episodes if one.fingerprint == each["name"] and one.state != "cleared")
         rows.append(
             Row(
@@ -230,9 +263,11 @@ def fingerprint_rows(fingerprints: Iterable[dict[str, Any]], seen: Seen) -> list
                     (str(each["name"]), ""),
                     (str(each["status"]), words.tone(str(each["status"]))),
                     (str(each["level"]), ""),
-                    (str(each["group_by"]), ""),
                     (str(each["subsystem"]), ""),
                     (str(opened) if opened else "-", "bad" if opened else "dim"),
+                    (f"{hit['episodes']:,}" if hit else "-", "" if hit else "dim"),
+                    (str(hit["false_positives"]) if hit.get("false_positives") else "-", "warn"),
+                    (words.moment(hit["last_s"], seen.now_s) if hit else "-", "dim"),
                     (", ".join(each["remediations"]) or "for a person to judge", "dim"),
                 ),
             )

@@ -21,6 +21,8 @@ TONES = {
     "failed_dirty": "bad", "inconclusive": "warn", "reverted_by_other": "warn", "canceled": "dim", "expired": "dim",
     "refused": "warn", "stable": "good", "test": "mark", "experimental": "warn", "deprecated": "dim",
 }  # fmt: skip
+SAID = {"acknowledged": "acked", "false_positive": "false", "note": "note"}
+NEARNESS = {"match": "match", "no_match": "nearly", "unknown": "unknown"}
 SIGNS = {"match": "yes", "no_match": "no", "unknown": "?"}
 
 

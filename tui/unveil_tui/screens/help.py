@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 NAMES = {"escape": "Esc", "tab": "Tab", "enter": "Enter", "space": "Space"}
 EVERYWHERE = (
-    ("1 2 3", "live, runs, knowledge"),
+    ("1 2 3", "live, runs, knowledge; 0 the fleet, where several hosts were named"),
+    ("X", "stop all automation on this host, with a reason; again: let it act"),
     (": ctrl+p", "command palette: jump to an episode, a window, a screen; choose a theme"),
     ("q", "back; on the live screen: leave. ctrl+q leaves at once"),
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Footer, Static
 
@@ -14,9 +13,12 @@ from unveil.records.plain_text import plain
 from unveil_tui.bridge import bridge
 from unveil_tui.drawing import words
 from unveil_tui.drawing.rows import FINGERPRINT_COLUMNS, fingerprint_rows, first_line
-from unveil_tui.keys import Key, bindings, say_why_not
+from unveil_tui.drawing.source import Trouble, trouble
+from unveil_tui.keys import Key, bindings, say_why_not, show_valid
+from unveil_tui.messages import Open
 from unveil_tui.widgets.finder import Finder
 from unveil_tui.widgets.host_line import HostLine
+from unveil_tui.widgets.reader import Reader
 from unveil_tui.widgets.row_table import RowTable
 from unveil_tui.widgets.too_small import TooSmall
 
@@ -33,6 +35,8 @@ class KnowledgeScreen(Screen[None]):
 
     TITLE = "knowledge"
     KEYS: ClassVar[tuple[Key, ...]] = (
+        Key(keys="enter,o", action="rule", label="read", shown="⏎", help="read the fingerprint as it is written (o)"),
+        Key(keys="p", action="problem", label="problem", help="read the file of the first problem, at its line"),
         Key(keys="slash", action="find", label="filter", shown="/", help="filter the fingerprints; Esc clears"),
         Key(keys="R", action="reload", label="reload", help="have the watcher look at the files again"),
         Key(keys="tab", action="app.focus_next", help="the list or the description; j k g G and the arrows move"),
@@ -46,8 +50,9 @@ class KnowledgeScreen(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self.valid_keys: tuple[bool, ...] = ()
-        self._following: int | None = None
+        self._following: dict[int, str] = {}
         self._told: dict[str, Any] = {}
+        self._hits: dict[str, Any] = {}
 
     def compose(self) -> ComposeResult:
         """Build the screen."""
@@ -55,7 +60,7 @@ class KnowledgeScreen(Screen[None]):
         yield HostLine(id="host")
         yield Static("asking …", id="knowledge-head", markup=False)
         yield RowTable(FINGERPRINT_COLUMNS, empty="no fingerprint", id="fingerprints")
-        with VerticalScroll(id="description", can_focus=True):
+        with Reader(id="description"):
             yield Static(id="description-text", markup=False)
         yield Finder()
         yield Footer(show_command_palette=False)
@@ -68,15 +73,16 @@ class KnowledgeScreen(Screen[None]):
 
     def on_screen_resume(self) -> None:
         """Ask while this screen is looked at."""
-        if self._following is None:
-            self._following = bridge(self).follow("knowledge", {}, every_s=3.0)
+        if not self._following:
+            self._following[bridge(self).follow("knowledge", {}, every_s=3.0)] = "knowledge"
+            self._following[bridge(self).follow("hits", {}, every_s=10.0)] = "hits"
         self._draw_host(bridge(self).seen)
 
     def on_screen_suspend(self) -> None:
         """Ask no more."""
-        if self._following is not None:
-            bridge(self).unfollow(self._following)
-            self._following = None
+        for number in self._following:
+            bridge(self).unfollow(number)
+        self._following = {}
 
     def _draw_host(self, seen: Seen) -> None:
         if self.is_current:
@@ -84,12 +90,16 @@ class KnowledgeScreen(Screen[None]):
             self._draw()
 
     def _draw_told(self, told: Told) -> None:
-        if told.token != self._following:
+        asked = self._following.get(told.token)
+        if asked is None or not self.is_mounted:
             return
         if isinstance(told.answer, UnveilError):
             self.query_one("#knowledge-head", Static).update(plain(told.answer.what, 300))
             return
-        self._told = told.answer
+        if asked == "hits":
+            self._hits = told.answer
+        else:
+            self._told = told.answer
         self._draw()
 
     def _draw(self) -> None:
@@ -109,8 +119,11 @@ class KnowledgeScreen(Screen[None]):
             lines.append(f"*STALE since {words.moment(state['stale_since_s'], seen.now_s)}: the files changed, and")
             lines += [f"  {plain(problem, 400)}" for problem in state["problems"][:8]]
         self.query_one("#knowledge-head", Static).update("\n".join(lines))
-        self.query_one("#fingerprints", RowTable).set_rows(fingerprint_rows(self._told["fingerprints"], seen))
+        self.query_one("#fingerprints", RowTable).set_rows(
+            fingerprint_rows(self._told["fingerprints"], seen, self._hits)
+        )
         self._describe()
+        show_valid(self)
 
     def _describe(self) -> None:
         key = self.query_one("#fingerprints", RowTable).cursor_key
@@ -120,7 +133,17 @@ class KnowledgeScreen(Screen[None]):
 
     def why_not(self, action: str) -> str:
         """Return why an action is not possible now."""
+        if action == "problem":
+            return "" if self._trouble() else "no file has a problem"
+        if action == "rule" and (not self.is_mounted or self.query_one("#fingerprints", RowTable).cursor_key is None):
+            return "there is no fingerprint under the cursor"
         return bridge(self).rights.why_not("reload") if action == "reload" else ""
+
+    def _trouble(self) -> Trouble | None:
+        """Return the first problem that names a file and a line."""
+        problems = self._told.get("state", {}).get("problems", ())
+        found = (trouble(each, str(self._told.get("root", ""))) for each in problems)
+        return next((each for each in found if each is not None), None)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002  # Textual's signature
         """Let only possible actions through, and into the footer."""
@@ -133,6 +156,20 @@ class KnowledgeScreen(Screen[None]):
     def on_row_table_moved(self) -> None:
         """Describe what the cursor is on."""
         self._describe()
+
+    def action_rule(self) -> None:
+        """Read the fingerprint under the cursor."""
+        if (key := self.query_one("#fingerprints", RowTable).cursor_key) is not None:
+            self.post_message(Open("rule", key))
+
+    def action_problem(self) -> None:
+        """Read the file of the first problem."""
+        if (found := self._trouble()) is not None:
+            self.post_message(Open("rule", found.path))
+
+    def on_row_table_chosen(self, event: RowTable.Chosen) -> None:
+        """Read a fingerprint."""
+        self.post_message(Open("rule", event.key))
 
     def action_reload(self) -> None:
         """Have the watcher look at the files again."""
@@ -152,7 +189,7 @@ def _description(fingerprint: dict[str, Any], remediations: list[dict[str, Any]]
     lines = [plain(fingerprint["title"], 300), ""]
     paragraphs = str(fingerprint["description"]).strip().split("\n\n")
     lines += [first_line(paragraph, 4000) for paragraph in paragraphs]
-    lines += ["", f"condition: {plain(fingerprint['condition'], 600)}"]
+    lines += ["", f"about: each {plain(fingerprint['group_by'])}", f"condition: {plain(fingerprint['condition'], 600)}"]
     lines += [f"may be wrong when: {plain(each, 400)}" for each in fingerprint.get("falsepositives", [])]
     for each in remediations:
         if each["name"] in fingerprint["remediations"]:

@@ -11,10 +11,12 @@ from textual.widgets import Footer, Static
 
 from unveil.records.codec import decode
 from unveil.records.window import WindowSummary
+from unveil_tui.asking import Prompt, moment_of
 from unveil_tui.bridge import bridge
-from unveil_tui.drawing import words
+from unveil_tui.drawing import markdown, words
 from unveil_tui.drawing.rows import EPISODE_COLUMNS, WINDOW_COLUMNS, Row, episode_rows, window_row
 from unveil_tui.keys import Key, bindings, say_why_not, show_valid
+from unveil_tui.marking import ask_mark
 from unveil_tui.messages import Open
 from unveil_tui.seen import MAX_WINDOWS, Seen, window_key
 from unveil_tui.widgets.finder import Finder
@@ -44,9 +46,23 @@ class LiveScreen(Screen[None]):
             help="one window back",
         ),
         Key(keys="right_square_bracket", action="step(1)", shown="]", help="one window on"),
-        Key(keys="enter", action="drill", label="open", help="open the window or the episode under the cursor"),
+        Key(keys="t", action="jump", label="time", help="jump to a time: 18:19, 11-28 18:19:30, -10m"),
+        Key(
+            keys="enter,e",
+            action="drill",
+            label="explain",
+            shown="⏎",
+            help="open and explain what the cursor is on (e)",
+        ),
         Key(keys="r", action="plan", label="fix", help="plan the fix of the episode under the cursor"),
+        Key(keys="u", action="run('roll_back')", help="undo what the episode's last run changed; y confirms"),
+        Key(keys="x", action="run('cancel')", help="cancel the episode's last run; y confirms"),
+        Key(keys="a", action="mark('acknowledged')", label="ack", help="acknowledge the episode: somebody looks at it"),
         Key(keys="s", action="silence", label="silence", help="keep automation away from the episode for a while"),
+        Key(keys="f", action="mark('false_positive')", help="mark the episode as a false alarm, with the reason"),
+        Key(keys="n", action="mark('note')", help="write a note on the episode that the next person reads"),
+        Key(keys="c", action="copy", help="copy the window under the cursor to the clipboard, as Markdown"),
+        Key(keys="w", action="export", help="write the window under the cursor to a file, as Markdown"),
         Key(keys="slash", action="find", label="filter", shown="/", help="filter the table in focus; Esc clears"),
         Key(keys="escape", action="back", help="clear the filter; else follow again"),
         Key(keys="tab", action="app.focus_next", help="other table; j k g G and the arrows move in it"),
@@ -95,7 +111,7 @@ class LiveScreen(Screen[None]):
         if not self.is_current:
             return
         self.query_one(HostLine).show(seen, bridge(self).rights, time.time())
-        drawn = (seen.windows, seen.episodes, seen.silences, seen.gone_since_s, self._frozen)
+        drawn = (seen.windows, seen.episodes, seen.silences, seen.marks, seen.gone_since_s, self._frozen)
         if len(self._drawn) == len(drawn) and all(a is b for a, b in zip(drawn, self._drawn, strict=True)):
             return
         self._drawn = drawn
@@ -143,10 +159,12 @@ class LiveScreen(Screen[None]):
 
     def why_not(self, action: str) -> str:
         """Return why an action is not possible now."""
-        if action in ("plan", "silence"):
-            if reason := bridge(self).rights.why_not(action):
+        if action in ("plan", "silence", "mark", "run"):
+            if reason := bridge(self).rights.why_not("rollback" if action == "run" else action):
                 return reason
             return "" if self._episode() else "move to an episode first (Tab)"
+        if action in ("copy", "export") and self._window() is None:
+            return "there is no window yet"
         if action == "drill" and self._key() is None:
             return "nothing to open yet"
         return ""
@@ -214,6 +232,70 @@ class LiveScreen(Screen[None]):
         """Ask for a silence's reason and length."""
         if (episode := self._episode()) is not None:
             self.post_message(Open("silence", episode))
+
+    def action_mark(self, kind: str) -> None:
+        """Say something of the episode under the cursor."""
+        identity = self._episode()
+        if identity is not None and (episode := bridge(self).seen.episode(identity)) is not None:
+            ask_mark(bridge(self), episode, kind)
+
+    def action_run(self, ask: str) -> None:
+        """Open the newest run of the episode under the cursor, and ask there."""
+        if (identity := self._episode()) is None:
+            return
+
+        def told(answer: dict[str, Any]) -> None:
+            if answer["runs"]:
+                self.post_message(Open("run", answer["runs"][0]["id"], ask=ask))
+            else:
+                self.notify("nothing was done about it yet: r plans the fix", severity="warning", markup=False)
+
+        bridge(self).order("episode", {"id": identity}, told)
+
+    def action_jump(self) -> None:
+        """Ask for a time, and pause there."""
+        now_s = bridge(self).seen.now_s
+        bridge(self).ask(
+            Prompt(
+                title="Jump to a time",
+                lines=("18:19, 18:19:30, 11-28 18:19 or -10m. The journal keeps ordinary windows for a day.",),
+                does="goes there",
+                hint="-10m",
+                wrong=lambda text: "" if moment_of(text, now_s) is not None else "write 18:19, 11-28 18:19 or -10m",
+            ),
+            self._jump_to,
+        )
+
+    def _jump_to(self, text: str) -> None:
+        seen = bridge(self).seen
+        at_s = moment_of(text, seen.now_s)
+        if at_s is None:
+            return
+
+        def told(answer: list[dict[str, Any]]) -> None:
+            found = tuple(decode(WindowSummary, each) for each in reversed(answer))
+            if not found:
+                self.notify(f"the journal holds no window from before {words.clock(at_s)}", markup=False)
+                return
+            self._frozen = found
+            nearest = min(found, key=lambda each: abs(each.wall_s - at_s))
+            self._draw_windows(bridge(self).seen)
+            self.query_one("#windows", RowTable).focus()
+            self.query_one("#windows", RowTable).select(window_key(nearest))
+
+        bridge(self).order("windows", {"limit": MAX_WINDOWS, "until_s": at_s + PAGE / 2}, told)
+
+    def action_copy(self) -> None:
+        """Copy the window under the cursor as Markdown."""
+        if (window := self._window()) is not None:
+            text = markdown.of_window(window, (), host=bridge(self).seen.host)
+            bridge(self).copy(text, f"window {window_key(window)}")
+
+    def action_export(self) -> None:
+        """Write the window under the cursor as Markdown."""
+        if (window := self._window()) is not None:
+            text = markdown.of_window(window, (), host=bridge(self).seen.host)
+            bridge(self).export(text, f"unveil-window-{window.watch}-{window.index}.md")
 
     def action_find(self) -> None:
         """Filter the table in focus."""

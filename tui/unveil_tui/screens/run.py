@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Footer, Static
 
@@ -18,10 +17,12 @@ from unveil.records.plain_text import plain
 from unveil.records.run import Run, RunState
 from unveil_tui.bridge import bridge
 from unveil_tui.confirming import Question
+from unveil_tui.drawing import markdown
 from unveil_tui.drawing import plan as drawn
 from unveil_tui.drawing.rows import Column
 from unveil_tui.keys import Key, bindings, say_why_not, show_valid
 from unveil_tui.widgets.host_line import HostLine
+from unveil_tui.widgets.reader import Reader
 from unveil_tui.widgets.row_table import RowTable
 from unveil_tui.widgets.too_small import TooSmall
 
@@ -46,6 +47,7 @@ POSSIBLE = {
     ),
 }
 METHODS = {"roll_back": "rollback"}
+_GOING = frozenset({RunState.PLANNED, RunState.APPROVED, RunState.APPLYING, RunState.VERIFYING, RunState.ROLLING_BACK})
 
 
 class RunScreen(Screen[None]):
@@ -59,27 +61,32 @@ class RunScreen(Screen[None]):
         Key(keys="a", action="apply", label="apply", help="carry the approved plan out; y confirms"),
         Key(keys="u", action="roll_back", label="undo", help="put back what it changed; y confirms"),
         Key(keys="x", action="cancel", label="cancel", help="stop it, what it changed is put back; y confirms"),
+        Key(keys="c", action="copy", label="copy", help="copy the story of the run to the clipboard, as Markdown"),
+        Key(keys="w", action="export", help="write the story of the run to a file, as Markdown"),
         Key(keys="tab", action="app.focus_next", help="plan or story; j k g G and the arrows scroll"),
         Key(keys="question_mark", action="app.explain_keys", label="help", shown="?", help="this help"),
     )
     BINDINGS: ClassVar[list[Any]] = bindings(KEYS)
 
-    def __init__(self, identity: str) -> None:
+    def __init__(self, identity: str, ask: str = "") -> None:
         super().__init__()
+        self._ask_first = ask  # an action to ask about as soon as the run has arrived
         self.valid_keys: tuple[bool, ...] = ()
         self._identity = identity
         self._run: Run | None = None
         self._events: dict[int, dict[str, Any]] = {}
         self._checking = False
         self._following: int | None = None
+        self._following_progress: int | None = None
 
     def compose(self) -> ComposeResult:
         """Build the screen."""
         yield TooSmall()
         yield HostLine(id="host")
         yield Static("asking …", id="run-head", markup=False)
-        with VerticalScroll(id="plan", can_focus=True):
+        with Reader(id="plan"):
             yield Static(id="plan-text", markup=False)
+        yield Static(id="progress", markup=False)
         yield Static("what happened", id="story-title", classes="title", markup=False)
         yield RowTable(COLUMNS, empty="nothing yet", tail=True, id="story")
         yield Footer(show_command_palette=False)
@@ -106,9 +113,10 @@ class RunScreen(Screen[None]):
         self._stop()
 
     def _stop(self) -> None:
-        if self._following is not None:
-            bridge(self).unfollow(self._following)
-            self._following = None
+        for number in (self._following, self._following_progress):
+            if number is not None:
+                bridge(self).unfollow(number)
+        self._following = self._following_progress = None
 
     # Drawing
 
@@ -118,7 +126,10 @@ class RunScreen(Screen[None]):
             show_valid(self)
 
     def _draw_told(self, told: Told) -> None:
-        if told.token != self._following or not self.is_mounted:
+        if not self.is_mounted or told.token not in (self._following, self._following_progress):
+            return
+        if told.token == self._following_progress:
+            self._draw_progress(told.answer)
             return
         if isinstance(told.answer, UnveilError):
             self.query_one("#run-head", Static).update(plain(told.answer.what, 400))
@@ -131,22 +142,61 @@ class RunScreen(Screen[None]):
             del self._events[number]
         self._show(decode(Run, told.answer["run"]))
 
+    def _draw_progress(self, told: Any) -> None:
+        verifying = self._run is not None and self._run.state is RunState.VERIFYING and isinstance(told, dict)
+        lines = drawn.progress(told) if verifying else []
+        panel = self.query_one("#progress", Static)
+        panel.display = bool(lines)
+        panel.update("\n".join(lines))
+
+    def _follow_progress(self, run: Run) -> None:
+        verifying = run.state is RunState.VERIFYING and self._following is not None
+        if verifying and self._following_progress is None:
+            self._following_progress = bridge(self).follow("verification", {"id": run.id}, every_s=1.0)
+        elif not verifying and self._following_progress is not None:
+            bridge(self).unfollow(self._following_progress)
+            self._following_progress = None
+            self._draw_progress(None)
+
     def _show(self, run: Run) -> None:
-        first = self._run is None
+        first, before = self._run is None, self._run
         self._run = run
+        self._follow_progress(run)
+        if before is not None and before.state in _GOING and run.state not in _GOING:
+            self._tell_end(run)
         self.query_one("#run-head", Static).update("\n".join(drawn.head(run)))
         if first:  # a plan never changes
             self.query_one("#plan-text", Static).update(_plan_text(run))
         table = self.query_one("#story", RowTable)
         table.set_rows(drawn.story_rows(run, [self._events[number] for number in sorted(self._events)]))
         checking = "; dry run under way …" if self._checking else ""
-        self.query_one("#story-title", Static).update(f"what happened{checking}{_next(run)}")
+        self.query_one("#story-title", Static).update(f"what happened{checking}{self._next(run)}")
         show_valid(self)
+        if (action := self._ask_first) and self.is_current:
+            self._ask_first = ""
+            if reason := self.why_not(action):
+                self.notify(f"{action.replace('_', ' ')}: {reason}", severity="warning", markup=False)
+            else:
+                self.run_worker(self.run_action(action), exit_on_error=False)
+
+    def _next(self, run: Run) -> str:
+        """Return what can be done now, or why nothing can."""
+        reason = bridge(self).rights.why_not("apply")
+        return f"; {reason}" if reason else _NEXT.get(run.state, "")
+
+    def _tell_end(self, run: Run) -> None:
+        fine = run.state in (RunState.KEPT, RunState.NO_CHANGE, RunState.ROLLED_BACK)
+        self.notify(
+            f"{plain(run.plan.remediation)}: {str(run.state).replace('_', ' ')} ({plain(run.steps[-1].cause)})",
+            severity="information" if fine else "warning", markup=False,
+        )  # fmt: skip
 
     # What may be asked
 
     def why_not(self, action: str) -> str:
         """Return why an action is not possible now."""
+        if action in ("copy", "export") and self._run is None:
+            return "the run has not arrived yet"
         states = POSSIBLE.get(action)
         if states is None:
             return ""
@@ -191,9 +241,17 @@ class RunScreen(Screen[None]):
         self._ask("apply", "Change this host's settings now?", self._changes(), started_by="a")
 
     def action_roll_back(self) -> None:
-        """Ask whether to put back what was changed."""
+        """Look at what the settings read now, then ask whether to put back what was changed."""
+        bridge(self).order("settings", {"id": self._identity}, self._ask_roll_back)
+
+    def _ask_roll_back(self, settings: list[dict[str, Any]]) -> None:
+        if not self.is_current:
+            return  # they went on to something else before the settings were read
+        if reason := self.why_not("roll_back"):
+            self.notify(f"undo: {reason}", severity="warning", markup=False)
+            return
         lines = ["puts back, as far as it is still as this run left it:"]
-        lines += [f"  {line}" for line in (drawn.undo(self._run) if self._run else [])]
+        lines += [f"  {line}" for line in drawn.undo(settings)]
         self._ask("rollback", "Put back what this run changed?", lines, started_by="u", with_hash=False)
 
     def action_cancel(self) -> None:
@@ -201,6 +259,19 @@ class RunScreen(Screen[None]):
         waits = self._run is not None and self._run.state in (RunState.PLANNED, RunState.APPROVED)
         line = "it waits and ends at once; nothing was changed" if waits else "it is stopped; what it changed is undone"
         self._ask("cancel", "Stop this run?", [line], started_by="x", with_hash=False)
+
+    def action_copy(self) -> None:
+        """Copy the story as Markdown."""
+        bridge(self).copy(self._text(), f"run {self._identity}")
+
+    def action_export(self) -> None:
+        """Write the story as Markdown."""
+        bridge(self).export(self._text(), f"unveil-run-{self._identity}.md")
+
+    def _text(self) -> str:
+        assert self._run is not None
+        events = [self._events[number] for number in sorted(self._events)]
+        return markdown.of_run(self._run, events, host=bridge(self).seen.host)
 
     def _changes(self) -> list[str]:
         return ["changes:", *(f"  {line}" for line in drawn.settings(self._run.plan))] if self._run else []
@@ -221,12 +292,13 @@ class RunScreen(Screen[None]):
         app.confirm(question, lambda: app.order(method, params))
 
 
-def _next(run: Run) -> str:
-    return {
-        RunState.PLANNED: "; nothing was changed. d tries it out, a approves exactly this",
-        RunState.APPROVED: "; approved, nothing was changed yet. a applies it",
-        RunState.VERIFYING: "; applied, now verified on fresh windows",
-    }.get(run.state, "")
+_NEXT = {
+    RunState.PLANNED: "; nothing was changed. d tries it out, a approves exactly this",
+    RunState.APPROVED: "; approved, nothing was changed yet. a applies it",
+    RunState.APPLYING: "; the playbook is at work. x stops it, what it changed is put back",
+    RunState.VERIFYING: "; applied, now verified on fresh windows. u takes it back",
+    RunState.KEPT: "; kept. u puts back what was there before",
+}
 
 
 def _plan_text(run: Run) -> str:

@@ -11,13 +11,13 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from unveil.records.plain_text import plain
+from unveil_tui.asking import length_of
 from unveil_tui.bridge import bridge
 from unveil_tui.drawing import words
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 DEFAULT = "1h"
 
 
@@ -53,19 +53,19 @@ class SilenceScreen(ModalScreen[None]):
         event.stop()
         episode = bridge(self).seen.episode(self._identity)
         reason = self.query_one("#reason", Input).value.strip()
-        found = re.fullmatch(r"(\d+)([smhd])", self.query_one("#length", Input).value.strip())
+        seconds = length_of(self.query_one("#length", Input).value.strip())
         answer = self.query_one("#answer", Static)
         if episode is None:
             answer.update("the episode is no longer known")
         elif not reason:
             answer.update("a silence needs a reason")
-        elif found is None:
+        elif seconds is None:
             answer.update("not a length of time: write 30m, 2h or 1d")
         else:
             params = {
                 "fingerprint": literal(episode.fingerprint),
                 "entity": literal(str(episode.entity)),
-                "seconds": int(found[1]) * UNITS[found[2]],
+                "seconds": seconds,
                 "reason": reason,
             }
             app = bridge(self)

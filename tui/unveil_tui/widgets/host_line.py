@@ -57,7 +57,11 @@ class HostLine(Widget):
         ]
         if seen.host:
             profile = "" if "replay" in status else f"  profile {plain(status['profile'])}"
-            host.append(f"  {', '.join(parts)}{profile}  up {span(status['uptime_s'])}")
+            host.append(f"  {', '.join(parts)}{profile}")
+            if "breaker" in status and "replay" not in status:
+                word, style = _automation(seen)
+                host.append("  ").append(word, self._style(style) if style else "")
+            host.append(f"  up {span(status['uptime_s'])}")
         late = f"late {ticks['missed']} of {ticks['taken']}, p99 {ticks['late_p99_ms']:.1f} ms"
         watcher = Text(no_wrap=True)
         stale = knowledge["stale_since_s"] is not None
@@ -68,6 +72,15 @@ class HostLine(Widget):
             watcher.append(late, self._style("warn") if ticks["missed"] else "")
         watcher.append(f"  {plain(status['training'], 60)}", self._style("dim"))
         return [host, watcher]
+
+
+def _automation(seen: Seen) -> tuple[str, str]:
+    """Return whether automation may act, and the style to say it in."""
+    breaker = seen.status["breaker"]
+    if breaker["open"]:
+        return f"breaker OPEN ({breaker['failures']} bad ends)", "banner"
+    failures = f" ({breaker['failures']} of {breaker['most']})" if breaker["failures"] else ""
+    return f"breaker closed{failures}", "warn" if failures else ""
 
 
 def banners(seen: Seen, now_s: float) -> list[str]:
@@ -83,6 +96,9 @@ def banners(seen: Seen, now_s: float) -> list[str]:
     if knowledge.get("stale_since_s") is not None:
         reason = plain(knowledge["problems"][0] if knowledge["problems"] else "", 300)
         found.append(f"*STALE since {words.clock(knowledge['stale_since_s'])}, the old one stays in use: {reason}")
+    if (stopped := seen.stopped) is not None:
+        until = words.moment(stopped.until_s, seen.now_s)
+        found.append(f"automation STOPPED until {until} by {plain(stopped.actor)}: {plain(stopped.reason, 200)}")
     found += [f"problem: {plain(each, 300)}" for each in seen.status.get("problems", [])[:2]]
     return found
 

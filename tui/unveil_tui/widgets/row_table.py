@@ -78,7 +78,7 @@ class RowTable(ScrollView, can_focus=True):
     def __init__(self, columns: Sequence[Column], *, empty: str, tail: bool = False, id: str) -> None:  # noqa: A002  # Textual's word
         super().__init__(id=id)
         self._columns = tuple(columns)
-        self._empty = empty
+        self.empty = empty
         self._all: Sequence[Row] = ()
         self._rows: list[Row] = []
         self._places: dict[str, int] = {}
@@ -98,6 +98,11 @@ class RowTable(ScrollView, can_focus=True):
     def keys(self) -> list[str]:
         """Return the keys of the rows that pass the filter, in order."""
         return [row.key for row in self._rows]
+
+    @property
+    def narrow(self) -> bool:
+        """Return whether there is room for the narrow columns only."""
+        return self.container_size.width < NARROW
 
     @property
     def filtered(self) -> str:
@@ -210,7 +215,7 @@ class RowTable(ScrollView, can_focus=True):
             return Strip(self._segments(self._rows[place].cells, width, style, cursor=here), width)
         text = ""
         if y == 1 and not self._rows:
-            text = f"no row holds {plain(self._filter)!r}; Esc clears the filter" if self._all else self._empty
+            text = f"no row holds {plain(self._filter)!r}; Esc clears the filter" if self._all else self.empty
         dim = self.get_component_rich_style("row-table--dim")
         return Strip([Segment(set_cell_size(text, width), dim)], width)
 
@@ -231,7 +236,7 @@ class RowTable(ScrollView, can_focus=True):
         return list(Segment.adjust_line_length(segments, width, style))
 
     def _widths(self, width: int) -> list[int]:
-        narrow = self.container_size.width < NARROW
+        narrow = self.narrow
         fixed = [column.narrow if narrow and column.narrow is not None else column.width for column in self._columns]
         open_columns = sum(1 for size in fixed if size == 0)
         shown = sum(1 for size in fixed if size >= 0)

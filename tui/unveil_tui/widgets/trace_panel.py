@@ -1,4 +1,4 @@
-"""TracePanel: strangeness by subsystem over time, what each window was, and one window's shares as bars."""
+"""TracePanel: strangeness by subsystem over time, what each window was, and one window's shares as signed bars."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from textual.widget import Widget
 
 from unveil.records.subsystem import Subsystem
 from unveil_tui.drawing import words
-from unveil_tui.drawing.bars import bar, trace
+from unveil_tui.drawing.bars import CALM, bar, tower
 from unveil_tui.seen import window_key
 
 if TYPE_CHECKING:
@@ -19,13 +19,17 @@ if TYPE_CHECKING:
     from unveil.records.window import WindowSummary
 
 NAME, BAR, PERCENT = 13, 12, 5
+MOST_ROWS = 3  # of one subsystem
 
 
 class TracePanel(Widget):
-    """Eight lines: six subsystems, the verdicts, the time axis; where there is less room, the last of them."""
+    """Six subsystems, the verdicts, the time axis: eight lines, or more where there is room for taller traces.
+
+    Where there is less room, the last of them.
+    """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "trace--good", "trace--warn", "trace--bad", "trace--dim", "trace--mark", "trace--here",
+        "trace--good", "trace--warn", "trace--bad", "trace--dim", "trace--mark", "trace--here", "trace--column",
     }  # fmt: skip
 
     def __init__(self, **kwargs: Any) -> None:
@@ -42,8 +46,8 @@ class TracePanel(Widget):
         """Draw everything that fits; the selected window is always among it."""
         room = max(8, self.size.width - NAME - BAR - PERCENT - 3)
         shown, column = self._visible(room)
-        tops = [each.verdict.severity for each in shown]
-        lines = [self._line(subsystem, shown, column, max(tops, default=0.0), room) for subsystem in Subsystem]
+        rows = max(1, min(MOST_ROWS, (self.size.height - 2) // len(Subsystem)))
+        lines = [line for each in Subsystem for line in self._subsystem(each, shown, column, room, rows)]
         lines += [self._verdicts(shown, column), self._axis(shown, column, room)]
         return Text("\n", no_wrap=True, overflow="crop").join(lines[-max(1, self.size.height) :])
 
@@ -59,32 +63,42 @@ class TracePanel(Widget):
     def _style(self, tone: str) -> Any:
         return self.get_component_rich_style(f"trace--{tone}", partial=True)
 
-    def _line(
-        self, subsystem: Subsystem, shown: list[WindowSummary], column: int | None, top: float, room: int
-    ) -> Text:
-        line = Text(f"{subsystem:{NAME}}", no_wrap=True)
-        drawn = trace([_strangeness(each, subsystem) for each in shown], top)
-        self._append(line, drawn, [_tone(each) for each in shown], column)
-        line.append(" " * (room - len(drawn) + 1))
+    def _subsystem(
+        self, subsystem: Subsystem, shown: list[WindowSummary], column: int | None, room: int, rows: int
+    ) -> list[Text]:
+        top = max([CALM, *(each.verdict.severity for each in shown)])
+        drawn = tower([_strangeness(each, subsystem) for each in shown], low=0.0, high=top, rows=rows)
+        tones = [_tone(each) for each in shown]
+        lines = []
+        for number, cells in enumerate(drawn):
+            last = number == rows - 1
+            line = Text(f"{subsystem if last else '':{NAME}}", no_wrap=True)
+            self._append(line, cells, tones, column, "column")
+            if last:
+                line.append(" " * (room - len(cells) + 1))
+                self._append_share(line, subsystem)
+            lines.append(line)
+        return lines
+
+    def _append_share(self, line: Text, subsystem: Subsystem) -> None:
         share = None
         if self._here is not None and self._here.attribution.features:
             share = self._here.attribution.subsystems.get(subsystem, 0.0)
         line.append(bar(share or 0.0, BAR), self._style("mark"))
         line.append(f"{'-' if share is None else f'{share:.0%}':>{PERCENT}}")
-        return line
 
     def _verdicts(self, shown: list[WindowSummary], column: int | None) -> Text:
         line = Text(f"{'verdict':{NAME}}", no_wrap=True)
         marks = "".join(words.mark(each) for each in shown)
-        self._append(line, marks, [words.MARK_TONES[mark] for mark in marks], column)
+        self._append(line, marks, [words.MARK_TONES[mark] for mark in marks], column, "here")
         return line
 
-    def _append(self, line: Text, drawn: str, tones: list[str], column: int | None) -> None:
+    def _append(self, line: Text, drawn: str, tones: list[str], column: int | None, at: str) -> None:
         """Append one character a window, in runs of one style: a terminal far away gets few bytes."""
         for (tone, here), run in groupby(enumerate(tones), key=lambda each: (each[1], each[0] == column)):
-            places = [at for at, _ in run]
+            places = [place for place, _ in run]
             style = self._style(tone)
-            line.append(drawn[places[0] : places[-1] + 1], style + self._style("here") if here else style)
+            line.append(drawn[places[0] : places[-1] + 1], style + self._style(at) if here else style)
 
     def _axis(self, shown: list[WindowSummary], column: int | None, room: int) -> Text:
         if not shown:

@@ -81,3 +81,31 @@ def test_a_draft_from_a_window_of_the_journal(kb: Path, tmp_path: Path, capsys: 
     assert "pgscan_rate_up: {feature: memory.pgscan.rate, deviates: up, by_sigma: 6" in text
     assert 'owner: "host team"' in text
     assert main(["kb", "test", "--kb", str(kb), "much_scanning"]) == 0
+
+
+@pytest.mark.slow
+def test_a_draft_from_what_nothing_explains_in_a_recording(
+    kb: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    demo = str(ROOT / "unveil/demo/recording.parquet")
+    for name in ("reduced_huge_page_coverage.yml", "reduced_huge_page_coverage.test.yml"):
+        (kb / "fingerprints/memory" / name).unlink()
+    shutil.rmtree(kb / "playbooks/enable_huge_pages")
+    command = ["kb", "new", "small_pages", "--from-window", "unmatched", "--recording", demo, "--kb", str(kb)]
+    assert main(command) == 0
+    drafted = kb / "fingerprints/memory/small_pages.yml"  # where the window's attribution says
+    assert str(drafted) in capsys.readouterr().out
+    assert "of a recording" in drafted.read_text()
+    assert main(["kb", "test", "--kb", str(kb), "small_pages"]) == 0
+    shutil.copy(demo, tmp_path / "run.parquet")
+    labels = (ROOT / "unveil/demo/recording.labels.yml").read_text()
+    (tmp_path / "run.labels.yml").write_text(labels.replace("label: reduced_huge_page_coverage", "label: small_pages"))
+    capsys.readouterr()
+    assert main(["kb", "backtest", str(tmp_path / "run.parquet"), "--kb", str(kb), "--json"]) == 0
+    (score,) = [each for each in json.loads(capsys.readouterr().out)["scores"] if each["fingerprint"] == "small_pages"]
+    assert (score["found"], score["false_fires"]) == (1, 0)
+
+
+@pytest.mark.parametrize("words", [(), ("--recording", "x.parquet")])
+def test_a_draft_of_nothing_needs_to_know_where_it_belongs(kb: Path, words: tuple[str, ...]) -> None:
+    assert main(["kb", "new", "nothing_known", "--kb", str(kb), *words]) == 3

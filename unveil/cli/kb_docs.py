@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from unveil.knowledge.backtest import BacktestReport
     from unveil.knowledge.testing import Suite
 
-SUMMARY = "write the knowledge base as pages for a browser"
 DESCRIPTION = """Write a page for each fingerprint and each fix, with its evidence: cases, the mutants that they notice,
-and what labelled recordings say; and an index by subsystem. Plain HTML with one style sheet, for light and dark, without
-scripts: put the folder on any web server, or open its index.html."""
+and what labelled recordings say; and an index by subsystem. Plain HTML with one style sheet, for light and dark,
+without scripts: put the folder on any web server, or open its index.html."""
 EXAMPLE = "unveil kb docs --kb . --output site"
 MARK = "/* unveil kb docs */"
 

@@ -15,22 +15,30 @@ if TYPE_CHECKING:
     from unveil.knowledge.drafting import Draft
     from unveil.records.window import WindowSummary
 
-SUMMARY = "write a draft of a fingerprint and its cases"
 DESCRIPTION = """Write a draft of a fingerprint and its cases that lints clean, passes, and has status experimental.
 
-From a window or an episode of a journal it asks for what moved that window's verdict, as far from this host's own past
-as it was; without one, for its subsystem's share. What is missing then is the cause: read what the draft says."""
-EXAMPLE = "unveil kb new slow_reclaim --subsystem memory --from-window 1:154 --kb ."
+From a window it asks for what moved that window's verdict, as far from this host's own past as it was: a window of this
+host's journal (WATCH:INDEX), the strongest of an episode, or one of a recording (--recording FILE, then INDEX).
+`--from-window unmatched` takes the strongest anomalous window that no fingerprint matched. Without a window it asks for
+its subsystem's share. What is missing then is the cause: read what the draft says."""
+EXAMPLE = "unveil kb new slow_reclaim --from-window unmatched --kb ."
 SUBSYSTEMS = ("cpu", "gpu", "memory", "interconnect", "network", "storage")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     parser.add_argument("name", metavar="NAME", help="its name: lower case letters, digits and _")
-    parser.add_argument("--subsystem", required=True, choices=SUBSYSTEMS, help="the folder it belongs to")
+    parser.add_argument(
+        "--subsystem", choices=SUBSYSTEMS, help="the folder it belongs to (default: the one that led its window)"
+    )
     source = parser.add_mutually_exclusive_group()
-    source.add_argument("--from-window", metavar="WATCH:INDEX", help="draft it from a window of the journal")
+    source.add_argument(
+        "--from-window",
+        metavar="WINDOW",
+        help="draft it from a window: WATCH:INDEX, INDEX of a recording, or unmatched",
+    )
     source.add_argument("--from-episode", metavar="ID", help="draft it from the strongest window of an episode")
+    parser.add_argument("--recording", metavar="FILE", help="take the window from a recording, not from the journal")
     parser.add_argument("--owner", help="who answers for its false alarms (default: your user name)")
     connect.add_state_dir(parser)
 
@@ -60,8 +68,10 @@ def run(arguments: argparse.Namespace) -> int:
         date=datetime.now().astimezone().date().isoformat(),
         owner=arguments.owner or _user(),
     )
-    written = draft(arguments.name, Subsystem(arguments.subsystem), author, _window(arguments))
-    paths = _write(root / "fingerprints" / arguments.subsystem, arguments.name, written)
+    window = _window(arguments)
+    subsystem = Subsystem(arguments.subsystem or _leading(window))
+    written = draft(arguments.name, subsystem, author, window, recording=arguments.recording)
+    paths = _write(root / "fingerprints" / subsystem, arguments.name, written)
     problems = lint(root, paths)
     if arguments.json:
         draw.print_json({"files": [str(path) for path in paths], "problems": encode(problems)})
@@ -100,13 +110,28 @@ def _own_root(kb: str | None) -> Path:
 
 
 def _window(arguments: argparse.Namespace) -> WindowSummary | None:
-    from unveil.engine.past_windows import strongest_window, window_at
+    from unveil.engine.past_windows import UNMATCHED, strongest_unmatched, strongest_window, window_at
+    from unveil.engine.recorded_windows import recorded_window
 
+    if arguments.recording:
+        if not arguments.from_window:
+            raise UsageError("--recording needs --from-window", hint=f"a window's number, or {UNMATCHED}")
+        return recorded_window(arguments.recording, arguments.from_window, kb=arguments.kb or "")
+    if arguments.from_window == UNMATCHED:
+        return strongest_unmatched(connect.watcher_or_journal(arguments))
     if arguments.from_window:
         return window_at(connect.watcher_or_journal(arguments), arguments.from_window)
     if arguments.from_episode:
         return strongest_window(connect.watcher_or_journal(arguments), arguments.from_episode)
     return None
+
+
+def _leading(window: WindowSummary | None) -> str:
+    """Return the subsystem that led the verdict of a window."""
+    shares = {} if window is None else window.attribution.subsystems
+    if not shares:
+        raise UsageError("--subsystem says where it belongs", hint=f"one of {', '.join(SUBSYSTEMS)}")
+    return str(max(shares, key=lambda name: shares[name]))
 
 
 def _write(folder: Path, name: str, written: Draft) -> tuple[Path, Path]:

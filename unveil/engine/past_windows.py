@@ -1,4 +1,7 @@
-"""Windows of the past, asked for in the words of a person: ``WATCH:INDEX``, or the strongest one of an episode."""
+"""Windows of the past, asked for in the words of a person.
+
+``WATCH:INDEX``, the strongest one of an episode, or the strongest anomalous one that nothing explains.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from unveil.errors import BadInputError
 from unveil.records.codec import decode
+from unveil.records.match import Answer
+from unveil.records.verdict import State
 from unveil.records.window import WindowSummary
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from unveil.engine.client import Watcher
 
+UNMATCHED = "unmatched"
 _PAGE = 500
 
 
@@ -49,3 +57,43 @@ def strongest_window(watcher: Watcher, episode: str) -> WindowSummary:
     if best is None:
         raise BadInputError(f"no window of episode {found['id']} is in the journal any more")
     return decode(WindowSummary, best)
+
+
+def strongest_unmatched(watcher: Watcher) -> WindowSummary:
+    """Return the anomalous window of the highest severity that no fingerprint matched.
+
+    Raises:
+        BadInputError: there is none.
+    """
+    return unmatched_of(_all_windows(watcher), "the journal")
+
+
+def _all_windows(watcher: Watcher) -> Iterator[WindowSummary]:
+    before: list[int] | None = None
+    while windows := watcher.call("windows", limit=_PAGE, before=before):
+        yield from (decode(WindowSummary, window) for window in windows)
+        before = [windows[-1]["watch"], windows[-1]["index"]]
+
+
+def unmatched_of(windows: Iterable[WindowSummary], place: str) -> WindowSummary:
+    """Return the anomalous window of the highest severity that no fingerprint matched.
+
+    Args:
+        place: where the windows are from, for the message.
+
+    Raises:
+        BadInputError: there is none.
+    """
+    found = max(
+        (
+            window
+            for window in windows
+            if window.verdict.state is State.ANOMALOUS
+            and not any(sighting.answer == Answer.MATCH for sighting in window.sightings)
+        ),
+        key=lambda window: window.verdict.severity,
+        default=None,
+    )
+    if found is None:
+        raise BadInputError(f"{place} has no anomalous window that nothing matches", hint="all of it is known already")
+    return found

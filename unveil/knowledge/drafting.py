@@ -78,12 +78,20 @@ class _Signature:
     source: str
 
 
-def draft(name: str, subsystem: Subsystem, author: Author, window: WindowSummary | None = None) -> Draft:
+def draft(
+    name: str,
+    subsystem: Subsystem,
+    author: Author,
+    window: WindowSummary | None = None,
+    *,
+    recording: str | None = None,
+) -> Draft:
     """Return a draft.
 
     Args:
         name: of the fingerprint; what is not admitted as one is found by the lint afterwards.
         window: what it shall recognise.
+        recording: what the window is from, instead of a journal.
 
     Raises:
         BadInputError: nothing in the window is far enough from what the host's past makes expected.
@@ -95,7 +103,7 @@ def draft(name: str, subsystem: Subsystem, author: Author, window: WindowSummary
         signature = _Signature(
             group_by=entity.kind,
             asked=tuple(_deviation(each) for each in factors),
-            source=f"window {window.watch}:{window.index}",
+            source=f"window {window.index} of a recording" if recording else f"window {window.watch}:{window.index}",
         )
     return Draft(
         fingerprint="".join(f"{line}\n" for line in _fingerprint(name, subsystem, author, signature)),
@@ -165,7 +173,8 @@ def _share(subsystem: Subsystem) -> _Asked:
 def _fingerprint(name: str, subsystem: Subsystem, author: Author, signature: _Signature) -> Iterator[str]:
     asked = signature.asked
     title = f"Draft: {name.replace('_', ' ')}"
-    origin = f" from {signature.source} of a journal" if signature.source else ""
+    journal = "" if "recording" in signature.source else " of a journal"
+    origin = f" from {signature.source}{journal}" if signature.source else ""
     yield _SCHEMA.format("fingerprint")
     yield "apiVersion: unveil/v1"
     yield "kind: Fingerprint"

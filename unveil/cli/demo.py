@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from unveil.cli import connect, draw
 from unveil.cli.explain import draw_match
 from unveil.cli.replay import describe
-from unveil.cli.runs import draw_plan
+from unveil.cli.run_story import draw_plan
 
 if TYPE_CHECKING:
     import argparse

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from unveil.cli import connect, draw
+from unveil.cli.run_story import draw_event, draw_plan, draw_story
 from unveil.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,11 +44,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for action in (show, approve, apply, follow, rollback, cancel):
         action.add_argument("run", metavar="RUN", help="a run's id, or the beginning of it")
     plan.add_argument("episode", metavar="EPISODE", help="an episode's id, or the beginning of it")
+    reset = actions.add_parser("reset", help="close the breaker that stopped automation after runs went wrong")
+    reset.add_argument("--keep-waiting", action="store_true", help="keep what automation had proposed meanwhile")
+    release = actions.add_parser("release", help="let automation write a setting again that was changed by hand")
+    release.add_argument("setting", metavar="ADDRESS", help="as a plan shows it, e.g. sysctl:vm.dirty_ratio")
+    for action in (reset, release):
+        action.add_argument("--reason", required=True, help="why it is safe again")
     for action in (approve, apply, rollback, cancel):
         action.add_argument("--yes", action="store_true", help="do not ask")
     for action in (apply, rollback, cancel):
         action.add_argument("--no-wait", action="store_true", help="return at once instead of following the run")
-    for action in (listing, show, plan, approve, apply, follow, rollback, cancel):
+    for action in (listing, show, plan, approve, apply, follow, rollback, cancel, reset, release):
         connect.add_state_dir(action)
         connect.add_json(action)
 
@@ -56,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Do what was asked; the exit code of a followed run is that of its outcome."""
     actions = {
         "list": _list, "show": _show, "plan": _plan, "approve": _approve, "apply": _apply, "follow": _again,
-        "rollback": _rollback, "cancel": _cancel,
+        "rollback": _rollback, "cancel": _cancel, "reset": _reset, "release": _release,
     }  # fmt: skip
     return actions[arguments.action](arguments)
 
@@ -91,16 +98,7 @@ def _show(arguments: argparse.Namespace) -> int:
     if arguments.json:
         draw.print_json(told)
         return 0
-    draw_plan(told["run"])
-    draw.table(
-        ("when", "state", "because", "by", "detail"),
-        (
-            (draw.clock(step["at_s"]), step["state"], step["cause"], step["actor"], step["detail"])
-            for step in told["run"]["steps"]
-        ),
-    )
-    for event in told["events"]:
-        draw.line(f"{draw.clock(event['at_s'])} {draw_event(event)}", style="dim")
+    draw_story(told)
     return 0
 
 
@@ -190,6 +188,27 @@ def _cancel(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _reset(arguments: argparse.Namespace) -> int:
+    told = connect.watcher(arguments).call(
+        "reset_breaker", reason=arguments.reason, keep_waiting=arguments.keep_waiting
+    )
+    if arguments.json:
+        draw.print_json(told)
+    else:
+        dropped = f"; dropped what waited: {', '.join(told['dropped'])}" if told["dropped"] else ""
+        draw.line(f"the breaker is closed{dropped}")
+    return 0
+
+
+def _release(arguments: argparse.Namespace) -> int:
+    made = connect.watcher(arguments).call("release", setting=arguments.setting, reason=arguments.reason)
+    if arguments.json:
+        draw.print_json(made)
+    else:
+        draw.line(f"automation may write {draw.plain(made['subject'])} again")
+    return 0
+
+
 def _confirm(arguments: argparse.Namespace, question: str) -> None:
     """Ask a person for the word ``yes``; Enter alone never confirms.
 
@@ -249,35 +268,3 @@ def _print_news(client: Client, before: dict[str, Any], arguments: argparse.Name
                 draw.print_json(told["run"])
             return TERMINAL.get(steps[-1]["state"], 0)
         time.sleep(0.25)
-
-
-def draw_event(event: dict[str, Any]) -> str:
-    """Return one line for what a playbook reported."""
-    words = [str(event.get(name, "")) for name in ("event", "task", "status", "message")]
-    return draw.plain(" ".join(word for word in words if word), 400)
-
-
-def draw_plan(run: dict[str, Any]) -> None:
-    """Draw a plan: what for, with which values, and before → after of each setting."""
-    plan = run["plan"]
-    draw.line(
-        f"{run['id']} {plan['remediation']} for {plan['fingerprint']} on {draw.entity(plan['entity'])}: "
-        f"{run['steps'][-1]['state']}; mode {plan['mode']}, impact {plan['impact']}, "
-        f"{'reversible' if plan['reversible'] else 'NOT reversible'}, plan {plan['hash'][:12]}"
-    )
-    if plan.get("risk"):
-        draw.line(f"risk: {draw.plain(plan['risk'], 1000)}")
-    draw.table(
-        ("setting", "before", "after"),
-        (
-            (
-                change["address"],
-                draw.plain((change["before"] or "").strip()) if change["before"] is not None else change["reason"],
-                "(saved, moves along)" if change["coupled"] else (change["after"] or "(the playbook decides)").strip(),
-            )
-            for change in plan["changes"]
-        ),
-    )
-    for name, value in plan["variables"].items():
-        mark = " (a tenant's word: shown only)" if name in plan["untrusted"] else ""
-        draw.line(f"  {name} = {draw.plain(value)}{mark}", style="dim")

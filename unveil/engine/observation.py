@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from unveil.host.catalogue import new_probes
 from unveil.host.facts.reader import FactReader
 from unveil.host.gpu import GpuReader
+from unveil.host.probe import Probes
 from unveil.host.root import HostRoot
 from unveil.host.sampler import Sampler
 from unveil.records.fact import FactTable
@@ -31,6 +33,8 @@ class Observation:
     def __init__(self, host_root: Path, *, gpu: bool) -> None:
         self.root = HostRoot(host_root)
         self._sampler = Sampler(self.root)
+        self._probes = Probes(new_probes(), live=self.root.live)
+        self._probes.poll(0)  # opened now rather than at a tick
         self.gpu = GpuReader(self.root) if gpu else None
         self._fact_reader = FactReader(self.root)
         self.facts = FactTable()
@@ -43,7 +47,7 @@ class Observation:
 
     def collect(self, now_ns: int) -> tuple[SampleBlock, ...]:
         """Return what came since the last time, parsed; called once a second."""
-        blocks = self._sampler.collect(now_ns)
+        blocks = (*self._sampler.collect(now_ns), *self._probes.poll(now_ns))
         if self.gpu is not None and (block := self.gpu.poll(now_ns)) is not None:
             blocks = (*blocks, block)
         return blocks
@@ -68,10 +72,11 @@ class Observation:
     def health(self) -> tuple[SourceHealth, ...]:
         """Return how each source is doing."""
         gpu = () if self.gpu is None else (self.gpu.health().as_source(),)
-        return (*self._sampler.health(), *gpu)
+        return (*self._sampler.health(), *self._probes.health(), *gpu)
 
     def close(self) -> None:
         """Close files, and ask the GPU child to end."""
         self._sampler.close()
+        self._probes.close()
         if self.gpu is not None:
             self.gpu.close()

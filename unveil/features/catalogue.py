@@ -11,6 +11,7 @@ from unveil.features.huge_pages import HUGE_PAGES, NODE_HUGE_PAGES
 from unveil.features.levels import GPU_LEVELS, HOST_LEVELS, PART_LEVELS
 from unveil.features.locality import HOST_LOCALITY, PART_LOCALITY
 from unveil.features.network_stack import HOST_STACK, NIC_STACK
+from unveil.features.perf_events import NIC_DRIVER, PERF_EVENTS
 from unveil.features.rates import HOST_RATES, PART_RATES
 from unveil.features.ratios import (
     CGROUP_RATIOS,
@@ -55,6 +56,7 @@ FEATURES: dict[str, Feature] = {
         *ERROR_RATES,
         *LOWEST_LINKS,
         *HUGE_PAGES,
+        *PERF_EVENTS,
         *HOST_RELATIONS,
         # of its parts
         *CGROUP_RATIOS,
@@ -68,6 +70,7 @@ FEATURES: dict[str, Feature] = {
         *PART_LOCALITY,
         *CGROUP_STALLS,
         *NIC_STACK,
+        *NIC_DRIVER,
         *LINKS,
         *NODE_HUGE_PAGES,
         *PART_RELATIONS,

@@ -19,6 +19,7 @@ from unveil.host.sources import (
     cpuidle,
     diskstats,
     edac,
+    ethtool_stats,
     gpu,
     hwmon,
     interrupts,
@@ -30,6 +31,7 @@ from unveil.host.sources import (
     nic_faults,
     node,
     pcie,
+    perf_events,
     pressure,
     pressure_irq,
     rapl,
@@ -46,6 +48,7 @@ from unveil.host.sources import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from unveil.host.probe import Probe
     from unveil.host.source import Source
     from unveil.records.metric import Metric
 
@@ -86,6 +89,13 @@ SOURCES: tuple[Source, ...] = (
     hwmon.SOURCE,
 )
 
+PROBE_METRICS: tuple[Metric, ...] = (*perf_events.METRICS, *ethtool_stats.METRICS)
+
+
+def new_probes() -> tuple[Probe, ...]:
+    """Return what is read by system calls, not yet open; a new one is a file in ``sources/`` and two words here."""
+    return (perf_events.PerfEvents(), ethtool_stats.EthtoolStatistics())
+
 
 def _catalogued(metrics: Iterable[Metric]) -> dict[str, Metric]:
     """Return metrics by name; one that several sources give (for the host, for each node) names them and all labels."""
@@ -99,6 +109,6 @@ def _catalogued(metrics: Iterable[Metric]) -> dict[str, Metric]:
 
 
 METRICS: dict[str, Metric] = _catalogued(
-    (*gpu.METRICS, *(metric for source in SOURCES for metric in source.metrics), *watcher.METRICS)
+    (*gpu.METRICS, *(metric for source in SOURCES for metric in source.metrics), *PROBE_METRICS, *watcher.METRICS)
 )
 """Every metric by name. Labels are those that some of its channels have; a channel without one is the host's total."""

@@ -7,10 +7,11 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unveil.host.catalogue import METRICS
+from unveil.host.catalogue import METRICS, new_probes
 from unveil.host.facts.reader import read_facts
 from unveil.host.gpu import GpuReader
 from unveil.host.gpu_health import GpuCondition
+from unveil.host.probe import Probes
 from unveil.host.sampler import Sampler
 
 if TYPE_CHECKING:
@@ -99,6 +100,9 @@ def survey(root: HostRoot, *, gpus: bool | None = None, pause_s: float = 0.0, ti
         follow = sampler.cgroups()
     finally:
         sampler.close()
+    probes = Probes(new_probes(), live=root.live)
+    blocks, sources = (*blocks, *probes.poll(start_ns)), (*sources, *probes.health())
+    probes.close()
     facts: tuple[Fact, ...] = ()
     if root.live if gpus is None else gpus:
         gpu_blocks, facts, health = _ask_gpus(root)

@@ -1,4 +1,4 @@
-"""The control socket, served between two ticks of the watch loop, without a thread.
+"""The control socket, served by the watch loop while it sleeps.
 
 Only the watcher's own user may talk to it: the socket stands in a directory of that user alone, has mode 0600, and
 the kernel's word on who connected (SO_PEERCRED) is checked again. Nobody can stall the loop: reads and writes never
@@ -29,6 +29,7 @@ _LOG = logging.getLogger(__name__)
 MAX_PEERS = 16
 DEAF_S = 10.0  # a peer that takes nothing of its answer for so long is dropped
 SILENT_S = 30.0  # one that has asked nothing for so long makes room for another, when there is none left
+TURN_NS = 50_000_000  # answers that take longer together are parted by a look at what else is to be done
 MOST_DESCRIPTORS = 1024  # what select can look at; poll looks at any, but only to the millisecond
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
@@ -68,8 +69,7 @@ class ControlServer:
         finally:
             os.umask(mask)
         self._listener.listen(MAX_PEERS)
-        self._knocking = select.poll()
-        self._knocking.register(self._listener.fileno(), select.POLLIN)
+        self._waker = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._made = path.stat().st_ino
 
     def close(self) -> None:
@@ -77,34 +77,42 @@ class ControlServer:
         for descriptor in list(self._peers):
             self._drop(descriptor)
         self._listener.close()
+        waker, self._waker = self._waker, -1
+        os.close(waker)
         with contextlib.suppress(OSError):
             if self._path.stat().st_ino == self._made:  # not another watcher's, when the directory was replaced
                 self._path.unlink()
 
-    def serve_until(self, deadline_ns: int) -> None:
-        """Serve until CLOCK_MONOTONIC reaches the deadline; this is how the watch loop sleeps.
+    def wake(self) -> None:
+        """Have `serve_until` return; safe in a signal handler and from other threads."""
+        with contextlib.suppress(OSError):  # closed already: there is nobody to wake
+            os.eventfd_write(self._waker, 1)
 
-        What is late is one answer at most: whoever else asks has its turn after the next tick, the longest unserved
+    def serve_until(self, deadline_ns: int) -> None:
+        """Serve until somebody calls `wake`, or CLOCK_MONOTONIC reaches the deadline: so the watch loop sleeps.
+
+        What is late is one answer at most: whoever else asks has its turn after the next second, the longest unserved
         first.
         """
-        if not self._peers:
-            self._sleep(deadline_ns)
-            return
         now_s = time.monotonic()
         for descriptor, peer in tuple(self._peers.items()):
             if peer.unsent and now_s - peer.since_s > DEAF_S:
                 self._drop(descriptor)
         full = False  # no descriptor is left: asking the listener again would only burn time
         while (remaining := deadline_ns - time.monotonic_ns()) > 0:
-            readers = [] if full else [self._listener.fileno()]
+            readers = [self._waker] if full else [self._waker, self._listener.fileno()]
             readers += [descriptor for descriptor, peer in self._peers.items() if not peer.unsent and not peer.waits]
             writers = [descriptor for descriptor, peer in self._peers.items() if peer.unsent]
             asking = [descriptor for descriptor, peer in self._peers.items() if peer.waits]
             readable, writable = _ready(readers, writers, 0.0 if asking else remaining / 1e9)
+            if self._waker in readable:
+                os.eventfd_read(self._waker)
+                return
+            turn_ns = min(deadline_ns, time.monotonic_ns() + TURN_NS)
             for descriptor in writable:
                 self._send(descriptor)
             for descriptor in (*readable, *asking):
-                if time.monotonic_ns() >= deadline_ns:
+                if time.monotonic_ns() >= turn_ns:
                     break
                 if descriptor == self._listener.fileno():
                     full = not self._accept()
@@ -112,17 +120,6 @@ class ControlServer:
                     self._reply(descriptor)
                 else:
                     self._receive(descriptor)
-
-    def _sleep(self, deadline_ns: int) -> None:
-        """Sleep until the deadline, then see whether somebody wants to connect.
-
-        The usual case, ten times a second, so it does as little as can be: who connects waits for the next tick.
-        """
-        remaining = (deadline_ns - time.monotonic_ns()) / 1e9
-        if remaining > 0:
-            time.sleep(remaining)
-        if self._knocking.poll(0):
-            self._accept()
 
     def _accept(self) -> bool:
         """Take in a peer; return False when this process has no descriptor left for one."""

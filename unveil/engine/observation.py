@@ -1,7 +1,11 @@
-"""Observation: everything that is read of a live host, on the watch loop's thread, and never waited for."""
+"""Observation: everything that is read of a live host, and never waited for.
+
+Ticks come from a thread of their own, everything else from the watch loop's; they share the sampler, one at a time.
+"""
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 from unveil.host.catalogue import new_probes
@@ -33,6 +37,7 @@ class Observation:
     def __init__(self, host_root: Path, *, gpu: bool) -> None:
         self.root = HostRoot(host_root)
         self._sampler = Sampler(self.root)
+        self._sampling = threading.Lock()
         self._probes = Probes(new_probes(), live=self.root.live)
         self._probes.poll(0)  # opened now rather than at a tick
         self.gpu = GpuReader(self.root) if gpu else None
@@ -43,11 +48,14 @@ class Observation:
 
     def tick(self, now_ns: int) -> None:
         """Read what is due at a tick."""
-        self._sampler.tick(now_ns)
+        with self._sampling:
+            self._sampler.tick(now_ns)
 
     def collect(self, now_ns: int) -> tuple[SampleBlock, ...]:
         """Return what came since the last time, parsed; called once a second."""
-        blocks = (*self._sampler.collect(now_ns), *self._probes.poll(now_ns))
+        with self._sampling:
+            blocks = self._sampler.collect(now_ns)
+        blocks = (*blocks, *self._probes.poll(now_ns))
         if self.gpu is not None and (block := self.gpu.poll(now_ns)) is not None:
             blocks = (*blocks, block)
         return blocks
@@ -59,7 +67,9 @@ class Observation:
     def refresh_facts(self, now_ns: int) -> FactTable:
         """Read the facts again; the table stays the same object while nothing changed, so that plans built on it do."""
         gpu_facts = self.gpu.facts() if self.gpu is not None else ()
-        table = self._fact_reader.read(gpu_facts, follow=self._sampler.cgroups())
+        with self._sampling:
+            followed = self._sampler.cgroups()
+        table = self._fact_reader.read(gpu_facts, follow=followed)
         if table.facts != self.facts.facts or table.settings != self.facts.settings:
             self.facts = table
         self._facts_ns = now_ns
@@ -72,11 +82,13 @@ class Observation:
     def health(self) -> tuple[SourceHealth, ...]:
         """Return how each source is doing."""
         gpu = () if self.gpu is None else (self.gpu.health().as_source(),)
-        return (*self._sampler.health(), *self._probes.health(), *gpu)
+        with self._sampling:
+            return (*self._sampler.health(), *self._probes.health(), *gpu)
 
     def close(self) -> None:
         """Close files, and ask the GPU child to end."""
-        self._sampler.close()
+        with self._sampling:
+            self._sampler.close()
         self._probes.close()
         if self.gpu is not None:
             self.gpu.close()

@@ -1,9 +1,8 @@
-"""The watch loop: one thread, absolute deadlines, ten ticks a second; everything else happens between two ticks.
+"""The watch loop: ten ticks a second in a thread that only reads, and once a second all that is made of them.
 
-Nine ticks of ten only read; the tenth also judges what the second brought and keeps house. Waking is what costs: a
-process that slept for 100 ms finds no cache warm, so all that can wait is done while it is awake anyway. Training,
-playbooks, GPUs and loading of knowledge are other processes (or, for the last, a thread that only reads files);
-nothing can make this loop wait.
+Waking is what costs: a process that slept for 100 ms finds no cache warm. So nine ticks of ten only read, and all that
+can wait is done with the tenth. Training, playbooks, GPUs and loading of knowledge are other processes (or, for the
+last, a thread that only reads files). What this loop itself waits for, a disk above all, delays no tick.
 """
 
 from __future__ import annotations
@@ -12,9 +11,11 @@ import gc
 import logging
 import secrets
 import socket
+import sys
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ from unveil.engine.run_driver import RunDriver
 from unveil.engine.situation import Situation
 from unveil.engine.state_dir import StateDir
 from unveil.engine.status import Cost, Lateness, describe
+from unveil.engine.ticker import Ticker
 from unveil.engine.training import Training
 from unveil.engine.watched import Grounds
 from unveil.errors import RefusedError, UnveilError
@@ -60,8 +62,8 @@ if TYPE_CHECKING:
     from unveil.records.run import Plan
 
 _LOG = logging.getLogger(__name__)
-TICK_NS = 100_000_000
-TICKS = 10  # a second
+IDLE_NS = 2_000_000_000  # the loop looks around after so long, should no tick come
+SWITCH_S = 0.001  # how long a tick waits for the interpreter while the loop computes
 PRUNE_S = 60.0
 MOST_FAULTS = 10
 COST_S = 10.0
@@ -92,6 +94,7 @@ class Watch:
         self.problems = Problems()
         self._due = _Due()
         self._stopping = False
+        self._wake: Callable[[], None] = lambda: None
         self._rescan = False
         self._faults: dict[str, int] = {}
         self._leaving = ExitStack()
@@ -175,6 +178,7 @@ class Watch:
         self._commands = Commands(self)
         self._server = ControlServer(self.state_dir.socket, self._commands.handle)
         opened.callback(self._server.close)
+        self._wake = self._server.wake
 
     def run(self) -> None:
         """Watch until `stop`.
@@ -183,25 +187,22 @@ class Watch:
             RefusedError: the state directory is no longer ours; what is remembered and decided would be lost.
         """
         self.cost = Cost()  # anew: from here on it is the loop's
-        next_ns = time.monotonic_ns() + TICK_NS
-        number, judged_at = 0, 0
-        read, late, serve, clock = self.observation.tick, self.lateness.add, self._server.serve_until, time.monotonic_ns
-        while not self._stopping:
-            serve(next_ns)
-            now_ns = clock()
-            if now_ns < next_ns:
-                continue  # a signal woke us
-            self._guarded(read, now_ns)
-            missed = (now_ns - next_ns) // TICK_NS
-            late((now_ns - next_ns) / 1e6, missed)
-            next_ns += (missed + 1) * TICK_NS
-            number += missed
-            if number >= judged_at:
-                judged_at = number - number % TICKS + TICKS
+        sys.setswitchinterval(SWITCH_S)
+        ticker = Ticker(partial(self._guarded, self.observation.tick), lateness=self.lateness, wake=self._server.wake)
+        ticker.start()
+        judged = 0
+        try:
+            while not self._stopping:
+                self._server.serve_until(time.monotonic_ns() + IDLE_NS)
+                ticker.check()
                 self._refuse_lost_state()
-                self._guarded(self._second, now_ns)
-                self._guarded(self._housekeeping, now_ns)
-            number += 1
+                if ticker.seconds > judged:
+                    judged = ticker.seconds
+                    now_ns = time.monotonic_ns()
+                    self._guarded(self._second, now_ns)
+                    self._guarded(self._housekeeping, now_ns)
+        finally:
+            ticker.close()
 
     def _guarded(self, step: Callable[[int], None], now_ns: int) -> None:
         """Take a step of the loop; one that fails must not end the watch, the same one ten times in a row does."""
@@ -226,8 +227,9 @@ class Watch:
             )
 
     def stop(self) -> None:
-        """End `run` at the next tick; safe in a signal handler."""
+        """End `run` at once; safe in a signal handler."""
         self._stopping = True
+        self._wake()
 
     def rescan(self) -> None:
         """Look at the knowledge base's files again soon; safe in a signal handler."""
@@ -375,7 +377,6 @@ def run_watch(settings: Settings) -> None:
     Started on a terminal, SIGHUP means that the terminal is gone, and ends the watch as well.
     """
     import signal
-    import sys
 
     watch = Watch(settings)
     signal.signal(signal.SIGTERM, lambda *_: watch.stop())

@@ -1,0 +1,57 @@
+"""Ticks go on whatever the loop waits for, and say what ended them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from itertools import pairwise
+
+import pytest
+
+from unveil.engine.status import Lateness
+from unveil.engine.ticker import TICK_NS, Ticker
+
+
+def test_the_first_tick_and_every_tenth_one_bring_a_second_to_judge() -> None:
+    times: list[int] = []
+    judged: list[int] = []
+    lateness = Lateness()
+    ticker = Ticker(times.append, lateness=lateness, wake=lambda: judged.append(len(times)))
+    ticker.start()
+    time.sleep(1.35)
+    ticker.close()
+    assert lateness.taken == len(times)
+    if not lateness.missed:  # on a starved machine the grid, not the count, says when a second is over
+        assert judged[:2] == [1, 11]
+    assert ticker.seconds == len(judged) - 1 == 2
+    assert all(later - earlier > TICK_NS // 4 for earlier, later in pairwise(times))
+
+
+def test_a_caller_that_computes_all_the_time_holds_no_tick_up() -> None:
+    lateness = Lateness()
+    ticker = Ticker(lambda _: None, lateness=lateness, wake=lambda: None)
+    ticker.start()
+    end = time.monotonic() + 1.0
+    while time.monotonic() < end:
+        sum(range(1000))
+    ticker.close()
+    assert lateness.taken + lateness.missed >= 9
+    assert lateness.missed <= 1
+
+
+def test_what_ends_the_ticks_is_raised_where_somebody_looks() -> None:
+    def read(_: int) -> None:
+        raise ValueError("broken")
+
+    seen = threading.Event()
+    ticker = Ticker(read, lateness=Lateness(), wake=seen.set)
+    ticker.check()
+    ticker.start()
+    assert seen.wait(5)
+    with pytest.raises(ValueError, match="broken"):
+        ticker.check()
+    ticker.close()
+
+
+def test_one_that_never_started_can_be_closed() -> None:
+    Ticker(lambda _: None, lateness=Lateness(), wake=lambda: None).close()

@@ -1,4 +1,3 @@
-# ruff: noqa: PTH
 """Settings of a GPU through pynvml, for `unveil_setting`: power limit, persistence mode, application clocks.
 
 Which clocks are *locked* NVML does not tell, so they are no setting: they could not be put back.

@@ -27,8 +27,11 @@ options:
       value:
         description: >-
           Content to write; watts for a power limit. A choice as the kernel shows it stands for its selected word.
+          Without it the setting is only read, and may be absent.
         type: str
-        required: true
+      expect:
+        description: Write only while it reads this; what someone else wrote since is left alone.
+        type: str
   root:
     description: Where C(proc) and C(sys) are.
     type: path
@@ -340,9 +343,34 @@ def difference(item):
     return {**names, "before": item["before"] + "\n", "after": item["after"] + "\n"}
 
 
+def look(root, each):
+    """Return what a setting reads and would become; one without a value is only read, and may be absent."""
+    address, wanted = each["address"], each["value"]
+    if wanted is not None:
+        wanted = content(wanted)
+        if len(wanted) > MAX_VALUE or not wanted.isprintable():
+            raise SettingError("its value is too long or cannot be printed")
+    place = before = None
+    try:
+        place = place_of(root, address)
+        before = place.read()
+    except SettingError:
+        if wanted is not None:
+            raise
+    changed = wanted is not None and not equal(address, before, wanted)
+    if changed and each["expect"] is not None and not equal(address, before, each["expect"]):
+        changed = False  # someone else has written it since: theirs is left alone
+    after = wanted if changed else before
+    return dict(address=address, wanted=wanted, before=before, after=after, changed=changed, place=place)  # noqa: C408
+
+
 def main():
     """Run the module."""
-    setting = {"address": {"type": "str", "required": True}, "value": {"type": "str", "required": True}}
+    setting = {
+        "address": {"type": "str", "required": True},
+        "value": {"type": "str"},
+        "expect": {"type": "str"},
+    }
     module = AnsibleModule(
         argument_spec={
             "settings": {"type": "list", "elements": "dict", "required": True, "options": setting},
@@ -353,19 +381,10 @@ def main():
     root = os.path.realpath(module.params["root"])
     items = []
     for each in module.params["settings"]:
-        address, wanted = each["address"], content(each["value"])
-        if len(wanted) > MAX_VALUE or not wanted.isprintable():
-            module.fail_json(msg="the value for %s is too long or cannot be printed" % ascii(address[:80]))
         try:
-            place = place_of(root, address)
-            before = place.read()
+            items.append(look(root, each))
         except SettingError as error:
-            module.fail_json(msg="%s: %s; nothing was changed" % (ascii(address[:200]), error))
-        changed = not equal(address, before, wanted)
-        after = wanted if changed else before
-        items.append(
-            {"address": address, "wanted": wanted, "before": before, "after": after, "changed": changed, "place": place}
-        )
+            module.fail_json(msg="%s: %s; nothing was changed" % (ascii(each["address"][:200]), error))
     if not module.check_mode:
         write_all(module, items)
     changed = [item for item in items if item["changed"]]

@@ -168,7 +168,8 @@ def prepare(directory: Path, request: Request) -> Path:
     for name in ("inventory", "env", "project", "home", "tmp"):
         (work / name).mkdir(parents=True, mode=0o700)
     host = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-    write_durably(work / "inventory/hosts.json", {"all": {"hosts": {"localhost": host}}})
+    if not request.inventory:
+        write_durably(work / "inventory/hosts.json", {"all": {"hosts": {"localhost": host}}})
     write_durably(work / "env/extravars", extravars(request))
     (work / "ansible.cfg").touch(mode=0o600)
     os.environ.update(
@@ -184,7 +185,8 @@ def prepare(directory: Path, request: Request) -> Path:
             "ANSIBLE_ROLES_PATH": str(work / "project"),
             "ANSIBLE_COLLECTIONS_PATH": str(work / "project"),
             "ANSIBLE_GATHERING": "explicit",
-            "ANSIBLE_FORKS": "1",
+            "ANSIBLE_FORKS": "10" if request.inventory else "1",
+            "ANSIBLE_PYTHON_INTERPRETER": "auto_silent",
             "ANSIBLE_PIPELINING": "1",
             "ANSIBLE_NOCOLOR": "1",
             "ANSIBLE_RETRY_FILES_ENABLED": "0",
@@ -208,6 +210,7 @@ def play(work: Path, request: Request, events: Events) -> tuple[int | None, str]
         fact_cache_type="memory",
         settings={"pexpect_timeout": 0.2},
         cmdline="--check --diff" if request.check else "--diff",
+        **({"inventory": request.inventory} if request.inventory else {}),
     )
     command = runner.config.command
     checked = "--check" in (command if isinstance(command, list) else str(command).split())

@@ -50,6 +50,7 @@ def condense(raw: Mapping[str, Any]) -> RunEvent | None:
         message=printable(result.get("msg", "") or (raw.get("stdout", "") if kind == "error" else "")),
         differences=differences(result.get("diff")),
         answer=_answer(result),
+        contents=_contents(result.get("settings")),
     )
 
 
@@ -72,6 +73,17 @@ def _answer(result: Mapping[str, Any]) -> dict[str, str] | None:
         if isinstance(value, str | int | float) and not str(name).startswith("_") and name not in ("msg", "changed")
     }
     return dict(list(plain.items())[:MAX_ANSWERS]) or None
+
+
+def _contents(value: object) -> dict[str, str | None] | None:
+    """Return what `unveil_setting` says that its settings read now."""
+    rows = [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+    read = {
+        str(row["address"])[:MAX_TEXT]: None if row.get("after") is None else str(row["after"])[: 2 * MAX_TEXT]
+        for row in rows
+        if "address" in row
+    }
+    return dict(list(read.items())[:MAX_DIFFERENCES]) or None
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -55,6 +55,15 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What one host is asked about one setting: read it, or write a value, or only while it reads something."""
+
+    address: str
+    value: str | None = None
+    expect: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One start of a playbook.
 
@@ -66,6 +75,9 @@ class Request:
         strict: a template in a value that is not ours fails the run (for tests of a knowledge base); otherwise it is
             left as the text that it is, because a tenant must not be able to keep a fix from being applied.
         settings: (address, wanted value) of the plan, in order.
+        inventory: an Ansible inventory, for other hosts than this; empty for this host alone.
+        hosts: the host pattern of that inventory.
+        wanted: host → what is read or written there, for our own playbook that only does that.
     """
 
     run: str
@@ -78,6 +90,9 @@ class Request:
     variables: Mapping[str, FactValue]
     settings: tuple[tuple[str, str], ...]
     strict: bool = False
+    inventory: str = ""
+    hosts: str = ""
+    wanted: Mapping[str, tuple[Wanted, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +112,7 @@ class RunEvent:
         counter: number that Ansible gave it; there may be gaps.
         kind: e.g. ``playbook_on_task_start``, ``runner_on_ok``.
         answer: the numbers and short texts that a module returned.
+        contents: address → what it reads now, of our module `unveil_setting`; None where it cannot be read.
     """
 
     counter: int
@@ -108,6 +124,7 @@ class RunEvent:
     message: str = ""
     differences: tuple[Difference, ...] = ()
     answer: Mapping[str, str] | None = None
+    contents: Mapping[str, str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +174,11 @@ def extravars(request: Request) -> dict[str, Any]:
     in ``__ansible_unsafe`` stays the text that it is (trap T6).
     """
     settings = [{"address": address, "value": value} for address, value in request.settings]
-    values = {**request.variables, "unveil_settings": settings, "unveil_host_root": request.host_root}
+    values: dict[str, Any] = {**request.variables, "unveil_settings": settings, "unveil_host_root": request.host_root}
+    if request.inventory:
+        values["unveil_target"] = request.hosts
+    if request.wanted is not None:
+        values["unveil_wanted"] = {host: encode(each) for host, each in request.wanted.items()}
     return {name: inert(encode(value)) for name, value in values.items()}
 
 

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -152,7 +153,8 @@ class ChildRun:
             duration_s=round(time.monotonic() - self._since, 3),
             message=f"its child ended without an answer{f': {said}' if said else ''}",
         )
-        write_durably(self.directory / RESULT, encode(result))
+        with suppress(OSError):  # a full disk: it is known here, and found out anew by the next watcher
+            write_durably(self.directory / RESULT, encode(result))
         return result
 
     def _events(self) -> tuple[RunEvent, ...]:

@@ -24,7 +24,7 @@ def kb(tmp_path: Path) -> Path:
 def test_the_shipped_knowledge_base_lints_clean_and_passes_its_tests(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["kb", "lint"]) == 0
     assert main(["kb", "test"]) == 0
-    assert "cases of 6 fingerprints passed" in capsys.readouterr().out
+    assert "fingerprints passed" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unveil.engine.client import Client
-from unveil.engine.history import History
-from unveil.engine.state_dir import StateDir, default_state_dir
 from unveil.errors import UnreadableError, WatcherAbsentError
 
 if TYPE_CHECKING:
     import argparse
 
-    from unveil.engine.client import Watcher
+    from unveil.engine.client import Client, Watcher
+    from unveil.engine.state_dir import StateDir
 
 
 def add_state_dir(parser: argparse.ArgumentParser) -> None:
@@ -36,11 +34,15 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def state_dir(arguments: argparse.Namespace) -> StateDir:
     """Return the state directory that is meant."""
+    from unveil.engine.state_dir import StateDir, default_state_dir
+
     return StateDir((arguments.state_dir or default_state_dir()).absolute())
 
 
 def watcher(arguments: argparse.Namespace) -> Client:
     """Return a connection to the running watcher; WatcherAbsentError on the first question when there is none."""
+    from unveil.engine.client import Client
+
     return Client(state_dir(arguments).socket)
 
 
@@ -50,6 +52,8 @@ def watcher_or_journal(arguments: argparse.Namespace) -> Watcher:
     Raises:
         WatcherAbsentError: there is neither.
     """
+    from unveil.engine.history import History
+
     client = watcher(arguments)
     try:
         client.call("ping")

@@ -3,68 +3,65 @@
 from __future__ import annotations
 
 import argparse
+import importlib
+from functools import partial
+from typing import TYPE_CHECKING
 
-from unveil.cli import (
-    connect,
-    kb_backtest,
-    kb_diff,
-    kb_docs,
-    kb_explain,
-    kb_hygiene,
-    kb_install,
-    kb_lint,
-    kb_new,
-    kb_pack,
-    kb_schema,
-    kb_scorecard,
-    kb_sign,
-    kb_test,
-    kb_tune,
-    kb_verify,
-)
+from unveil.cli import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 DESCRIPTION = """Write, lint, test, measure and compare fingerprints, remediations, playbooks and what the site adds.
 
 The same loader is used by the running watcher: what lints clean here is in use there a second after it was saved."""
 EXAMPLE = "unveil kb lint fingerprints/memory"
 
-# One line an action. Its module has SUMMARY, DESCRIPTION, EXAMPLE, add_arguments(parser), run(arguments) -> exit code.
+# One line an action, and what `unveil kb --help` says of it. Its module kb_ACTION has DESCRIPTION, EXAMPLE,
+# add_arguments(parser) and run(arguments) -> exit code; it is imported only when its action is asked for.
 ACTIONS = {
-    "lint": kb_lint,
-    "test": kb_test,
-    "explain": kb_explain,
-    "new": kb_new,
-    "diff": kb_diff,
-    "backtest": kb_backtest,
-    "tune": kb_tune,
-    "scorecard": kb_scorecard,
-    "hygiene": kb_hygiene,
-    "docs": kb_docs,
-    "schema": kb_schema,
-    "pack": kb_pack,
-    "sign": kb_sign,
-    "verify": kb_verify,
-    "install": kb_install,
+    "lint": "check every file; file:line:column for each finding",
+    "test": "run the cases beside the fingerprints",
+    "explain": "say what a fingerprint asks, why, and whether this host can answer",
+    "new": "write a draft of a fingerprint and its cases",
+    "diff": "say what a change of the knowledge base means",
+    "backtest": "score the knowledge base on labelled recordings",
+    "tune": "draw a clause's threshold against what it finds and what it costs",
+    "scorecard": "show how far each fingerprint is proven",
+    "hygiene": "list fingerprints that are dead weight",
+    "docs": "write the knowledge base as pages for a browser",
+    "schema": "write the JSON Schemas that editors complete from",
+    "pack": "make one file of the knowledge base, to sign and to install",
+    "sign": "sign a pack with an SSH key",
+    "verify": "say what is in a pack and who signed it",
+    "install": "put a pack into use in one step, or take it back",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the actions and their flags."""
+    """Declare the actions; their flags are declared when one of them is parsed."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for name, module in ACTIONS.items():
-        action = actions.add_parser(
-            name,
-            help=module.SUMMARY,
-            description=module.DESCRIPTION,
-            epilog=f"example:\n  {module.EXAMPLE}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        module.add_arguments(action)
-        action.add_argument("--kb", metavar="DIR", help="knowledge base (default: the shipped one)")
-        connect.add_json(action)
+    for name, summary in ACTIONS.items():
+        action = actions.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
+        action.parse_known_args = partial(_parse, action, name)  # type: ignore[method-assign]  # argparse has no hook
+
+
+def _parse(
+    action: argparse.ArgumentParser,
+    name: str,
+    args: Sequence[str] | None = None,
+    namespace: argparse.Namespace | None = None,
+) -> tuple[argparse.Namespace, list[str]]:
+    """Declare the flags of an action, and parse its words."""
+    module = importlib.import_module(f"unveil.cli.kb_{name}")
+    action.description, action.epilog = module.DESCRIPTION, f"example:\n  {module.EXAMPLE}"
+    module.add_arguments(action)
+    action.add_argument("--kb", metavar="DIR", help="knowledge base (default: the shipped one)")
+    connect.add_json(action)
+    return type(action).parse_known_args(action, args, namespace)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked."""
-    code: int = ACTIONS[arguments.action].run(arguments)
+    code: int = importlib.import_module(f"unveil.cli.kb_{arguments.action}").run(arguments)
     return code

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from unveil.knowledge.backtest import Action, BacktestReport, Score, Trace
 
-SUMMARY = "score the knowledge base on labelled recordings"
 DESCRIPTION = """Watch labelled recordings as if they were live, and score every fingerprint: what it found, how soon,
 the paper's four figures (hit rate, coverage, agreement, healthy contamination), false fires per host-day, confusion,
 and the actions that would have been taken after limits. Nothing is carried out.

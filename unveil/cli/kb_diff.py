@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from unveil.knowledge.change import Change
     from unveil.knowledge.difference import Side
 
-SUMMARY = "say what a change of the knowledge base means"
 DESCRIPTION = """Compare two knowledge bases, each a folder or a git revision: what matches more now and what less, what
 may do more to a host, what is only text; and, watching recordings with both, what fires and would be done differently.
 Without B, A is compared with the knowledge base as it is (--kb).

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from unveil.records.fingerprint import Clause, Fingerprint
     from unveil.records.remediation import Remediation
 
-SUMMARY = "say what a fingerprint asks, why, and whether this host can answer"
 DESCRIPTION = """Draw a fingerprint: its clauses with their notes, how they combine, its fixes, what it needs of a host.
 
 This host is looked at once, to say whether it has all of that (--no-host leaves it alone). Whether the fingerprint

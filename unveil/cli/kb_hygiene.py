@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from unveil.knowledge.hygiene import Seen
     from unveil.knowledge.knowledge_base import KnowledgeBase
 
-SUMMARY = "list fingerprints that are dead weight"
 DESCRIPTION = """List fingerprints that never or always fire, that another one repeats or shadows, whose date is old,
 that are deprecated or hidden by a filter, and that cannot see on this host.
 

@@ -11,7 +11,6 @@ from unveil.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
-SUMMARY = "put a pack into use in one step, or take it back"
 DESCRIPTION = """Put a pack into use at --kb DIR: everything or nothing, in one step, and only when it loads together
 with the site's inventory, which stays. A running watcher goes over to it by itself. Once DIR/inventory/allowed_signers
 is there (or --signers is given), a pack must be signed by one of them.

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from unveil.records.problem import Problem
 
-SUMMARY = "check every file; file:line:column for each finding"
 DESCRIPTION = """Check every file of a knowledge base and print each finding with its place.
 
 Exit 1 when there is a finding as grave as --fail-level, 0 otherwise. An error keeps a watcher from using the knowledge

@@ -13,7 +13,6 @@ from unveil.errors import UnwritableError
 if TYPE_CHECKING:
     import argparse
 
-SUMMARY = "make one file of the knowledge base, to sign and to install"
 DESCRIPTION = """Write fingerprints, playbooks, schemas and inventory into one archive. The same files make the same
 bytes, so two people who pack one commit can compare. A knowledge base with an error is not packed."""
 EXAMPLE = "unveil kb pack --kb . --name site --version 7"

@@ -11,7 +11,6 @@ from unveil.errors import BadInputError
 if TYPE_CHECKING:
     import argparse
 
-SUMMARY = "write the JSON Schemas that editors complete from"
 DESCRIPTION = "Write the JSON Schema of every kind of file, made from the catalogues; print the files that changed."
 EXAMPLE = "unveil kb schema --kb ."
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from unveil.knowledge.testing import Suite
     from unveil.records.fingerprint import Fingerprint
 
-SUMMARY = "show how far each fingerprint is proven"
 DESCRIPTION = """One line a fingerprint: its status, its cases and the share of mutants that they notice, what labelled
 recordings say of it, what people marked in this host's journal, its look-alikes, references and fixes; and what keeps
 it from being called stable. Exit 1 when one is called stable that lacks something, or a case fails."""

@@ -10,7 +10,6 @@ from unveil.cli import draw
 if TYPE_CHECKING:
     import argparse
 
-SUMMARY = "sign a pack with an SSH key"
 DESCRIPTION = """Write PACK.sig, a detached signature over the bytes of a pack, with ssh-keygen -Y. KEY is a private
 key, or the public half of one that the SSH agent holds. Only what can be read as a pack is signed."""
 EXAMPLE = "unveil kb sign site-7.tar.gz --key ~/.ssh/id_ed25519"

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from unveil.knowledge.mutation import MutationResult
     from unveil.knowledge.testing import Subject, Suite, TestReport
 
-SUMMARY = "run the cases beside the fingerprints"
 DESCRIPTION = """Run the cases beside the fingerprints through the watcher's own matcher and planner. No host is needed.
 
 --coverage tells what no case has seen; --mutate changes a fingerprint a little, again and again, and tells which

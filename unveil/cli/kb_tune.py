@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from unveil.knowledge.backtest import Score
     from unveil.records.fingerprint import Clause, Fingerprint
 
-SUMMARY = "draw a clause's threshold against what it finds and what it costs"
 DESCRIPTION = """Watch recordings with a row of thresholds for one clause, and draw for each what the fingerprint would
 find, how soon, and how often it would be wrong; suggest one with room on both sides. Nothing is written without
 --write, and then only the number, and only when the file still lints."""

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from unveil.knowledge.archive import Archive
 
-SUMMARY = "say what is in a pack and who signed it"
 DESCRIPTION = """Read a pack as `kb install` would, and check its signature PACK.sig against the allowed signers: those
 of --signers, else inventory/allowed_signers of the knowledge base (--kb). Where there are none, it is only said that
 nobody vouches for it. Exit 1 when a signature is demanded and does not hold, 2 when the file is no pack."""

@@ -45,6 +45,10 @@ WORKLOADS = {
         Program(module=f"{_LAB}.training", arguments=("0", address("a")), side="a", tells=True),
         Program(module=f"{_LAB}.training", arguments=("1", address("a")), side="b"),
     ),
+    "long_steps": (
+        Program(module=f"{_LAB}.training", arguments=("0", address("a"), "0.3"), side="a", tells=True),
+        Program(module=f"{_LAB}.training", arguments=("1", address("a"), "0.3"), side="b"),
+    ),
     "serving": (
         Program(module=f"{_LAB}.serving", arguments=("server", address("a")), side="a"),
         Program(module=f"{_LAB}.serving", arguments=("clients", address("a")), side="b", tells=True),
@@ -52,7 +56,7 @@ WORKLOADS = {
     "loading": (Program(module=f"{_LAB}.loading", arguments=(), side="a", tells=True),),
 }
 """By name; one entry a workload."""
-NEEDS_TORCH = {"training", "serving"}
+NEEDS_TORCH = {"training", "long_steps", "serving"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """One rank of a data-parallel training job: PyTorch on the CPU, gloo over the network; a sleep stands for the GPU.
 
-    python -m unveil.lab.workloads.training RANK MASTER-ADDRESS
+    python -m unveil.lab.workloads.training RANK MASTER-ADDRESS [SLEEP]
 
 Each step reads its batch from a data set on disk, gathers from an embedding table that asks for huge pages, fills an
 arena of activations, runs forward and backward, and averages the gradients with the other rank. Now and then it
@@ -53,7 +53,7 @@ def checkpoint(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def main(rank: int, master: str) -> None:  # noqa: PLR0915  # one step, from top to bottom
+def main(rank: int, master: str, sleep_s: float = TRAIN_SLEEP_S) -> None:  # noqa: PLR0915  # one step, from top to bottom
     """Train until killed."""
     import numpy as np
     import torch
@@ -95,7 +95,7 @@ def main(rank: int, master: str) -> None:  # noqa: PLR0915  # one step, from top
             out = net(batch)
             optimiser.zero_grad()
             ((out[:, :64] - wanted).pow(2).mean() + 0.01 * out.pow(2).mean()).backward()
-            time.sleep(TRAIN_SLEEP_S)
+            time.sleep(sleep_s)
             for parameter in net.parameters():
                 dist.all_reduce(parameter.grad)
             optimiser.step()
@@ -116,4 +116,4 @@ def main(rank: int, master: str) -> None:  # noqa: PLR0915  # one step, from top
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+    main(int(sys.argv[1]), sys.argv[2], *map(float, sys.argv[3:]))

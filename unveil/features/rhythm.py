@@ -1,0 +1,138 @@
+"""Rhythm: the period of a training step, or of whatever a workload repeats, from a counter of the host alone.
+
+The bytes that a NIC sends rise and fall with each step of a job that exchanges gradients. A line in their spectrum that
+stands far above its surroundings is that rhythm; where none does, there is none, and nothing is claimed.
+
+The strength of a line is its power over the smooth part of the spectrum at its place, since loads drift and the slow
+end is always strong. Of noise, the strongest of some hundred bins stands about ten times above them and hardly ever
+thirty times, as the tests show. A rhythm faster than two ticks cannot be seen (Nyquist), one slower than an eighth of
+the stretch is not believed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+STRETCH = 600  # samples: a minute of ticks
+LEAST = 300
+STRONG = 30.0
+"""Strength from which a rhythm is claimed."""
+CYCLES = 8  # that the stretch must hold
+PADDING = 4  # times the stretch; places the line between the bins of the bare transform
+BANDS = 24  # over which the surroundings are taken
+AGREE = 0.03
+AGREEING = 3
+EVERY = 100  # samples between two looks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rhythm:
+    """A rhythm: its period in seconds, and how far its line stands above its surroundings."""
+
+    period_s: float
+    strength: float
+
+
+def rhythm(amounts: NDArray[np.float64], interval_s: float) -> Rhythm | None:
+    """Return the strongest rhythm of a stretch; None when no line is strong enough.
+
+    Args:
+        amounts: shape (samples,), what happened in each interval; finite.
+        interval_s: time between two samples.
+    """
+    if len(amounts) < LEAST:
+        return None
+    low, high = np.quantile(amounts, (0.02, 0.98))  # a checkpoint's burst is no part of a rhythm
+    bounded = np.clip(amounts, low, high)
+    if high <= low:
+        return None
+    bounded = (bounded - bounded.mean()) / (high - low)
+    power = np.square(np.abs(np.fft.rfft(bounded * np.hanning(len(bounded)), PADDING * len(bounded))))
+    step_hz = 1.0 / (interval_s * PADDING * len(bounded))
+    first = int(np.ceil(CYCLES * PADDING))
+    last = len(power) - PADDING  # the Nyquist frequency's own line is an artefact
+    strength = power[first:last] / _surroundings(power[first:last], first)
+    peak = int(strength.argmax())
+    if strength[peak] < STRONG:
+        return None
+    found = (first + peak + _between(power, first + peak)) * step_hz
+    for part in (2, 3, 4):  # a step of several equal bursts shows its harmonics first
+        place = round(found / part / step_hz) - first
+        if place >= PADDING:
+            near = strength[place - PADDING : place + PADDING + 1].max()
+            if near >= max(STRONG / 2, 0.1 * strength[peak]):
+                found /= part
+                break
+    return Rhythm(period_s=1.0 / found, strength=float(strength[peak]))
+
+
+def _surroundings(power: NDArray[np.float64], first: int) -> NDArray[np.float64]:
+    """Return the smooth part of a spectrum: a power law, through medians that no line can bend.
+
+    Args:
+        power: from bin *first* on.
+    """
+    bins = np.log(first + np.arange(len(power)))
+    floor = max(float(power.max()) * 1e-9, np.finfo(np.float64).tiny)  # a pure tone has nothing around it
+    edges = np.unique(np.geomspace(first, first + len(power), BANDS + 1).astype(np.intp)) - first
+    bands = [(low, high) for low, high in pairwise(edges) if high > low]
+    places = np.array([bins[low:high].mean() for low, high in bands])
+    levels = np.array([np.log(max(float(np.median(power[low:high])), floor)) for low, high in bands])
+    weights = np.sqrt([high - low for low, high in bands])  # a band of few bins is a poor median
+    trusted = np.ones(len(places), dtype=bool)
+    for _ in range(2):
+        curve = np.polynomial.Polynomial.fit(places[trusted], levels[trusted], 1, w=weights[trusted])
+        above = levels - curve(places)
+        trusted = above <= max(3.0 * float(np.median(np.abs(above))), 0.5)
+        if trusted.sum() < BANDS // 2:
+            break
+    smooth: NDArray[np.float64] = np.exp(curve(bins))
+    return np.maximum(smooth, floor)
+
+
+def _between(power: NDArray[np.float64], peak: int) -> float:
+    """Return where between two bins the top of a line lies, by a parabola through the logarithms of three."""
+    if not 0 < peak < len(power) - 1:
+        return 0.0
+    left, middle, right = np.log(np.maximum(power[peak - 1 : peak + 2], 1e-300))
+    bend = left - 2 * middle + right
+    return float(np.clip(0.5 * (left - right) / bend, -0.5, 0.5)) if bend < 0 else 0.0
+
+
+class RhythmTracker:
+    """Follow the rhythm of one counter. A rhythm is told once three looks in a row agree within three percent."""
+
+    def __init__(self, interval_s: float) -> None:
+        self._interval_s = interval_s
+        self._amounts: deque[float] = deque(maxlen=STRETCH)
+        self._looks: deque[Rhythm | None] = deque(maxlen=AGREEING)
+        self._since = 0
+
+    def push(self, amounts: NDArray[np.float64]) -> None:
+        """Take what happened in the newest intervals, oldest first; a gap (NaN) begins anew."""
+        if not np.isfinite(amounts).all():
+            self._amounts.clear()
+            self._looks.clear()
+            return
+        self._amounts.extend(amounts.tolist())
+        self._since += len(amounts)
+        if self._since >= EVERY and len(self._amounts) >= LEAST:
+            self._since = 0
+            self._looks.append(rhythm(np.fromiter(self._amounts, np.float64), self._interval_s))
+
+    @property
+    def rhythm(self) -> Rhythm | None:
+        """Return the rhythm now; None when there is none or it is not sure."""
+        looks = [look for look in self._looks if look is not None]
+        if len(looks) < AGREEING:
+            return None
+        periods = [look.period_s for look in looks]
+        return looks[-1] if max(periods) <= (1 + AGREE) * min(periods) else None

@@ -50,11 +50,11 @@ def test_a_scorecard_has_a_line_each_with_what_is_lacking(kb: Path, capsys: pyte
     assert main(["kb", "scorecard", "--kb", str(kb), "--state-dir", str(kb / "none")]) == 0
     said = capsys.readouterr().out
     assert "1 of 1" in said
-    assert "recordings of it: 1 more" in said
+    assert "1 more recordings" in said
     (kb / FILE).write_text((kb / FILE).read_text().replace("status: test", "status: stable"))
     assert main(["kb", "scorecard", "--kb", str(kb), "--state-dir", str(kb / "none"), "--no-mutants", "--json"]) == 1
     (card,) = json.loads(capsys.readouterr().out)
-    assert (card["found"], card["false_fires"], card["lacks"]) == (1, 0, ["recordings of it: 1 more"])
+    assert (card["found"], card["false_fires"], card["lacks"]) == (1, 0, ["1 more recordings"])
 
 
 @pytest.mark.slow

@@ -28,12 +28,12 @@ def test_what_is_proven_and_what_is_lacking(kb: Path) -> None:
     report = run_suite(suite, {"quota_throttling"})
     (card,) = cards(fingerprints, report, (), (), None)
     assert (card.cases, card.failed, card.look_alikes, card.references, card.fixes) == (3, 0, 1, 1, ("raise_quota",))
-    assert (card.mutation, card.seen, card.lacks) == (None, None, ("recordings of it: 2 more",))
+    assert (card.mutation, card.seen, card.lacks) == (None, None, ("2 more recordings",))
     weak = MutationResult(fingerprint="quota_throttling", mutants=10, survivors=("one",))
     hits = {"quota_throttling": {"episodes": 5, "false_positives": 1}}
     (card,) = cards(fingerprints, report, (weak,), (score(1, false=1),), hits)
     assert card.lacks == (
-        "95 % of mutants", "recordings of it: 1 more", "no miss", "no false fire", "no episode marked as wrong",
+        "95 % of mutants", "1 more recordings", "no miss", "no false fire", "no episode marked as wrong",
     )  # fmt: skip
     good = MutationResult(fingerprint="quota_throttling", mutants=10, survivors=())
     (card,) = cards(fingerprints, report, (good,), (score(2),), {})

@@ -62,7 +62,7 @@ class Card:
             (self.failed or not self.cases, "cases that pass" if self.cases else "cases"),
             (not self.look_alikes, "a look-alike's case"),
             (self.mutation is not None and self.mutation < LEAST_MUTATION, f"{LEAST_MUTATION:g} % of mutants"),
-            (self.found < LEAST_RECORDED, f"recordings of it: {LEAST_RECORDED - self.found} more"),
+            (self.found < LEAST_RECORDED, f"{LEAST_RECORDED - self.found} more recordings"),
             (self.found < self.intervals, "no miss"),
             (self.false_fires, "no false fire"),
             (self.wrong, "no episode marked as wrong"),

@@ -34,13 +34,18 @@ def playbooks() -> Path:
 
 @pytest.fixture
 def module(tmp_path: Path) -> Callable[..., dict[str, Any]]:
-    """Call a module as Ansible does, in a process of its own; ``check=True`` for check mode."""
+    """Call a module as Ansible does, in a process of its own; ``check=True`` for check mode, *within* a namespace."""
 
-    def call(name: str, *, check: bool = False, env: dict[str, str] | None = None, **arguments: Any) -> dict[str, Any]:
+    def call(
+        name: str, *, check: bool = False, env: dict[str, str] | None = None, within: str = "", **arguments: Any
+    ) -> dict[str, Any]:
         path = tmp_path / f"{name}.json"
         path.write_text(json.dumps({"ANSIBLE_MODULE_ARGS": {**arguments, "_ansible_check_mode": check}}))
         said = subprocess.run(
-            [sys.executable, "-c", AS_ANSIBLE_DOES, PLAYBOOKS / f"modules/{name}.py", path],
+            [
+                *(("ip", "netns", "exec", within) if within else ()),
+                *(sys.executable, "-c", AS_ANSIBLE_DOES, PLAYBOOKS / f"modules/{name}.py", path),
+            ],
             capture_output=True,
             text=True,
             check=False,
@@ -78,7 +83,7 @@ def loaded() -> Callable[[str], ModuleType]:
 
 @pytest.fixture
 def host_tree(tmp_path: Path) -> Path:
-    """Give a tree that stands for a host with everything that the six remediations may change, but GPUs."""
+    """Give a tree that stands for a host with what most kinds of remediations may change, but GPUs."""
     root = tmp_path / "host"
     for name, text in {
         "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
@@ -89,6 +94,10 @@ def host_tree(tmp_path: Path) -> Path:
         "proc/irq/24/smp_affinity_list": "0-1\n",
         "proc/irq/25/smp_affinity_list": "1\n",
         "sys/fs/cgroup/pod1/cpu.max": "50000 100000\n",
+        "sys/fs/cgroup/pod1/cpu.weight": "100\n",
+        "sys/fs/cgroup/pod1/io.max": "254:0 rbps=1048576 wbps=max riops=max wiops=max\n",
+        "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave\n",
+        "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor": "ondemand\n",
         "sys/fs/cgroup/pod1/cpuset.mems": "0-1\n",
         "sys/fs/cgroup/pod1/cgroup.procs": "",
         "sys/fs/cgroup/pod1/memory.stat": "anon 0\nanon_thp 0\n",

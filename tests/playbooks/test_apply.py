@@ -31,6 +31,10 @@ FACTS = FactTable(
         Fact(name="network.nic_local_cpus", entity=NIC, value="2-3"),
         Fact(name="cpu.cgroup_quota", entity=POD, value=0.5, setting="cgroup:/pod1/cpu.max"),
         Fact(name="cpu.cgroup_name", entity=POD, value=HOSTILE),
+        Fact(name="cpu.cgroup_weight", entity=POD, value=100.0, setting="cgroup:/pod1/cpu.weight"),
+        Fact(name="cpu.steered", entity=HOST, value=("0", "1")),
+        Fact(name="storage.cgroup_io_device", entity=POD, value="254:0", setting="cgroup:/pod1/io.max"),
+        Fact(name="storage.cgroup_read_limit", entity=POD, value=1048576.0, setting="cgroup:/pod1/io.max"),
         Fact(name="interconnect.cgroup_home_node", entity=POD, value=1.0),
         Fact(name="interconnect.cgroup_mems", entity=POD, value="0-1", setting="cgroup:/pod1/cpuset.mems"),
     )
@@ -43,6 +47,13 @@ CASES: list[tuple[str, Entity, dict[str, str]]] = [
     ("raise_cpu_quota", POD, {"sys/fs/cgroup/pod1/cpu.max": "max\n"}),
     ("relax_dirty_limits", HOST, {"proc/sys/vm/dirty_ratio": "20\n", "proc/sys/vm/dirty_background_ratio": "10\n"}),
     ("migrate_memory_home", POD, {}),
+    ("raise_cpu_weight", POD, {"sys/fs/cgroup/pod1/cpu.weight": "400\n"}),
+    ("raise_io_limit", POD, {"sys/fs/cgroup/pod1/io.max": "254:0 rbps=4194304 wbps=max riops=max wiops=max\n"}),
+    (
+        "set_performance_governor",
+        HOST,
+        {f"sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor": "performance\n" for cpu in (0, 1)},
+    ),
 ]
 
 

@@ -211,3 +211,12 @@ def test_a_snapshot_outlives_the_run_until_it_is_pruned(
 def test_what_was_never_started_cannot_be_adopted(supervisor: RunSupervisor) -> None:
     with pytest.raises(UnreadableError):
         supervisor.adopt("r00000000000f")
+
+
+def test_what_a_dry_run_left_is_pruned_like_an_old_snapshot(supervisor: RunSupervisor) -> None:
+    left = supervisor.directory / "dry-0123456789ab-abcdef"
+    left.mkdir(parents=True)
+    (left / "request.json").write_text("{}")
+    assert supervisor.prune(time.time() - 60) == 0
+    assert supervisor.prune(time.time() + 60) == 1
+    assert not left.exists()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from unveil.records.codec import decode, encode
+from unveil.records.codec import decode, encode, text
 from unveil.records.entity import Entity, EntityKind
 from unveil.records.match import Answer, ClauseResult, Episode, EpisodeState, Match
 from unveil.records.remediation import Improvement, VerificationRule
@@ -57,3 +58,23 @@ def test_a_record_survives_the_journey(record: object) -> None:
 def test_an_array_is_refused_rather_than_mangled() -> None:
     with pytest.raises(TypeError, match="does not travel"):
         encode(object())
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        MATCH,
+        PLAN,
+        replace(CLAUSE, value=float("nan")),
+        replace(PLAN, baseline={"a.b.c": float("inf")}),
+        Run(id="r1", plan=PLAN, steps=(Step(at_s=1, state=RunState.PLANNED, cause="ä\n", actor="a"),), saved={},
+            written={}),
+    ],
+)  # fmt: skip
+def test_the_text_of_a_record_is_that_of_its_value(record: object) -> None:
+    assert text(record) == json.dumps(encode(record), separators=(",", ":"), ensure_ascii=False)
+
+
+def test_text_of_an_array_is_refused() -> None:
+    with pytest.raises(TypeError, match="does not travel"):
+        text(object())

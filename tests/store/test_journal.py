@@ -240,3 +240,25 @@ def test_a_journal_that_was_removed_or_replaced_is_no_longer_in_place(journal: J
     assert not journal.in_place()
     journal.path.with_name("away").replace(journal.path)
     assert journal.in_place()
+
+
+def test_what_no_window_stands_on_any_more_is_forgotten(journal: Journal, window: Callable[..., WindowSummary]) -> None:
+    old, kept, newest = (journal.begin_watch(at_s=at_s, version="0", host="h") for at_s in (10, 20, 30))
+    journal.append_second(replace(window(0, watch=kept), wall_s=4000.0), ())
+    for generation in (1, 2):
+        journal.put_knowledge(
+            KnowledgeState(generation=generation, digest="", fingerprints=0, remediations=0, at_s=generation)
+        )
+    for name, until_s in (("s1", 50.0), ("s2", 9000.0)):
+        journal.put_silence(
+            Silence(id=name, fingerprint="*", entity="*", until_s=until_s, reason="r", actor="uid:0", created_s=10)
+        )
+    journal.prune(now_s=5000, ordinary_s=2000, notable_s=2000, max_bytes=1 << 30)
+    queries = Queries(journal.path)
+    assert [number for number, _, _ in queries.watches()] == [kept, newest]
+    assert old not in (kept, newest)
+    state = queries.knowledge()
+    assert state is not None
+    assert state.generation == 2
+    assert [silence.id for silence in queries.silences(at_s=0.0)] == ["s2"]
+    queries.close()

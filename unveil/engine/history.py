@@ -67,7 +67,7 @@ class History:
         if before is not None and len(before) != 2:
             raise BadInputError("windows: before is to be a watch and an index")
         edge = None if before is None else (before[0], before[1])
-        return [encode(window) for window in self._queries.windows(limit=_rows(limit), before=edge)]
+        return self._queries.plain_windows(limit=_rows(limit), before=edge)
 
     def window(self, *, watch: int, index: int) -> Any:
         """Return one window summary."""

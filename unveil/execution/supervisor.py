@@ -268,12 +268,19 @@ class RunSupervisor:
             shutil.rmtree(child.directory / folder, ignore_errors=True)
 
     def prune(self, before_s: float) -> int:
-        """Delete the directories that hold only a snapshot from before a time (since the epoch, s); return how many."""
+        """Delete the directories that hold only a snapshot from before a time (since the epoch, s); return how many.
+
+        So go those of dry runs that nobody looked after to their end.
+        """
         gone = 0
         self._ending = [each for each in self._ending if not each.gone]
         for snapshot in self.directory.glob(f"r*/{SNAPSHOT}"):
             if snapshot.stat().st_mtime < before_s and not (snapshot.parent / REQUEST).exists():
                 shutil.rmtree(snapshot.parent, ignore_errors=True)
+                gone += 1
+        for left in self.directory.glob("dry-*"):
+            if left.stat().st_mtime < before_s:
+                shutil.rmtree(left, ignore_errors=True)
                 gone += 1
         return gone
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from unveil.errors import UnwritableError
-from unveil.records.codec import encode
+from unveil.records.codec import text
 from unveil.records.verdict import State
 from unveil.store.connection import open_journal
 
@@ -30,6 +30,20 @@ if TYPE_CHECKING:
     from unveil.records.window import WindowSummary
 
 FIRST_DIGEST = "0" * 64
+_INSERT_WINDOW = "INSERT INTO windows VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_FORGOTTEN = (
+    ("episodes", "cleared_s < ?"),
+    ("run_events", "at_s < ?"),
+    ("knowledge", "at_s < ? AND seq < (SELECT max(seq) FROM knowledge)"),
+    ("silences", "until_s < ?"),
+    (
+        "watches",
+        (
+            "started_s < ? AND id < (SELECT max(id) FROM watches) "
+            "AND NOT EXISTS (SELECT 1 FROM windows WHERE watch = watches.id)"
+        ),
+    ),
+)
 _OURS = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError)  # wrong questions, not a wrong disk
 
 
@@ -38,10 +52,6 @@ def step_digest(previous: str, run: str, step: Step) -> str:
     said = [previous, run, float(step.at_s), step.state, step.cause, step.actor, step.detail]
     said += [step.evidence] if step.evidence else []  # steps of older journals have none
     return hashlib.sha256(json.dumps(said, separators=(",", ":")).encode()).hexdigest()
-
-
-def _text(record: object) -> str:
-    return json.dumps(encode(record), separators=(",", ":"), ensure_ascii=False)
 
 
 class Journal:
@@ -69,13 +79,9 @@ class Journal:
         return (there.st_dev, there.st_ino) == (self._file.st_dev, self._file.st_ino)
 
     @contextmanager
-    def _transaction(self, *, durable: bool = False) -> Iterator[None]:
-        if durable:
-            self._db.execute("PRAGMA synchronous = FULL")
+    def _told_as_ours(self) -> Iterator[None]:
         try:
-            self._db.execute("BEGIN IMMEDIATE")
             yield
-            self._db.execute("COMMIT")
         except sqlite3.DatabaseError as error:
             if isinstance(error, _OURS):
                 raise
@@ -84,6 +90,16 @@ class Journal:
                 f"the journal {self.path} cannot be written: {error}",
                 hint="make room on its disk" if full else "stop the watcher and move the file away: it is damaged",
             ) from error
+
+    @contextmanager
+    def _transaction(self, *, durable: bool = False) -> Iterator[None]:
+        if durable:
+            self._db.execute("PRAGMA synchronous = FULL")
+        try:
+            with self._told_as_ours():
+                self._db.execute("BEGIN IMMEDIATE")
+                yield
+                self._db.execute("COMMIT")
         finally:
             if self._db.in_transaction:  # SQLite ends it by itself for some errors, and not for others
                 with suppress(sqlite3.DatabaseError):  # of a damaged file not even that
@@ -108,14 +124,16 @@ class Journal:
     def append_second(self, window: WindowSummary, episodes: tuple[Episode, ...]) -> None:
         """Keep one window and the episodes that it changed, together or not at all."""
         matched = sum(sighting.answer == "match" for sighting in window.sightings)
+        row = (
+            window.watch, window.index, window.wall_s, window.verdict.state, window.verdict.severity,
+            window.ticks_missed, matched, text(window),
+        )  # fmt: skip
+        if not episodes:  # nearly always: one statement is a transaction of its own
+            with self._told_as_ours():
+                self._db.execute(_INSERT_WINDOW, row)
+            return
         with self._transaction():
-            self._db.execute(
-                "INSERT INTO windows VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    window.watch, window.index, window.wall_s, window.verdict.state, window.verdict.severity,
-                    window.ticks_missed, matched, _text(window),
-                ),
-            )  # fmt: skip
+            self._db.execute(_INSERT_WINDOW, row)
             for episode in episodes:
                 self._put_episode(episode)
 
@@ -132,7 +150,7 @@ class Journal:
             "episode = excluded.episode",
             (
                 episode.id, episode.fingerprint, str(episode.entity), episode.state, episode.started_s,
-                episode.last_s, episode.cleared_s, _text(episode),
+                episode.last_s, episode.cleared_s, text(episode),
             ),
         )  # fmt: skip
 
@@ -147,8 +165,8 @@ class Journal:
                 "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
                 "state = excluded.state, plan = excluded.plan, saved = excluded.saved, written = excluded.written",
                 (
-                    run.id, run.plan.episode, run.plan.remediation, run.steps[0].at_s, run.state, _text(run.plan),
-                    _text(run.saved), _text(run.written),
+                    run.id, run.plan.episode, run.plan.remediation, run.steps[0].at_s, run.state, text(run.plan),
+                    text(run.saved), text(run.written),
                 ),
             )  # fmt: skip
             for step in run.steps[known:]:
@@ -176,14 +194,14 @@ class Journal:
         with self._transaction():
             self._db.execute(
                 "INSERT INTO knowledge (at_s, generation, stale, state) VALUES (?, ?, ?, ?)",
-                (state.at_s, state.generation, state.stale_since_s is not None, _text(state)),
+                (state.at_s, state.generation, state.stale_since_s is not None, text(state)),
             )
 
     def put_silence(self, silence: Silence) -> None:
         """Keep a silence; one with the same id is replaced (that is how a silence is ended early)."""
         with self._transaction(durable=True):
             self._db.execute(
-                "INSERT OR REPLACE INTO silences VALUES (?, ?, ?)", (silence.id, silence.until_s, _text(silence))
+                "INSERT OR REPLACE INTO silences VALUES (?, ?, ?)", (silence.id, silence.until_s, text(silence))
             )
 
     def append_mark(self, mark: Mark) -> None:
@@ -191,20 +209,21 @@ class Journal:
         with self._transaction(durable=True):
             self._db.execute(
                 "INSERT INTO marks (episode, fingerprint, kind, mark) VALUES (?, ?, ?, ?)",
-                (mark.episode, mark.fingerprint, mark.kind, _text(mark)),
+                (mark.episode, mark.fingerprint, mark.kind, text(mark)),
             )
 
     def put_reset(self, reset: Reset) -> None:
         """Keep a person's word that automation may go on."""
         with self._transaction(durable=True):
-            self._db.execute("INSERT INTO resets (at_s, reset) VALUES (?, ?)", (reset.at_s, _text(reset)))
+            self._db.execute("INSERT INTO resets (at_s, reset) VALUES (?, ?)", (reset.at_s, text(reset)))
 
     def prune(self, *, now_s: float, ordinary_s: float, notable_s: float, max_bytes: int) -> int:
         """Forget old windows and return how many.
 
         Args:
             ordinary_s: age up to which ordinary windows are kept.
-            notable_s: age up to which anomalous and matching windows, cleared episodes and run events are kept.
+            notable_s: age up to which anomalous and matching windows, cleared episodes, run events, former
+                generations of the knowledge base, ended silences and watches without any window left are kept.
                 Runs and their steps are kept for ever: they are the audit record, and small.
             max_bytes: above this size the oldest tenth of all windows goes, too.
         """
@@ -213,8 +232,8 @@ class Journal:
                 "DELETE FROM windows WHERE wall_s < ? OR (wall_s < ? AND state != ? AND matched = 0)",
                 (now_s - notable_s, now_s - ordinary_s, State.ANOMALOUS),
             ).rowcount
-            self._db.execute("DELETE FROM episodes WHERE cleared_s < ?", (now_s - notable_s,))
-            self._db.execute("DELETE FROM run_events WHERE at_s < ?", (now_s - notable_s,))
+            for table, edge in _FORGOTTEN:
+                self._db.execute(f"DELETE FROM {table} WHERE {edge}", (now_s - notable_s,))  # noqa: S608  # constants
             if self._bytes() > max_bytes:
                 limit = self._db.execute("SELECT count(*) / 10 FROM windows").fetchone()[0]
                 gone += self._db.execute(

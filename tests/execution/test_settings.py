@@ -86,6 +86,17 @@ def test_what_we_never_wrote_is_left_alone_and_what_is_gone_is_no_failure(tree: 
     assert "gone" in second.reason
 
 
+def test_a_setting_of_several_numbers_is_restored_with_the_tabs_that_the_kernel_shows(tree: Path) -> None:
+    buffers = tree / "proc/sys/net/ipv4/tcp_rmem"
+    buffers.parent.mkdir(parents=True)
+    buffers.write_text("4096\t131072\t6291456\n")
+    host, address = Settings(tree), "sysctl:net.ipv4.tcp_rmem"
+    saved = {address: host.read(address)}
+    written = {address: host.write(address, "4096 131072 67108864")}
+    assert [each.outcome for each in host.restore(saved, written)] == [Outcome.RESTORED]
+    assert buffers.read_text() == "4096\t131072\t6291456\n"
+
+
 def test_one_setting_that_cannot_be_written_does_not_keep_the_others(tree: Path) -> None:
     host = Settings(tree)
     saved = {"sysctl:vm.dirty_ratio": "20", IRQS[0]: "0-1"}

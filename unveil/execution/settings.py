@@ -124,7 +124,7 @@ class Settings:
             ConflictError: it was taken, and something else is read back.
         """
         parsed = parse_address(address)
-        if len(value) > MAX_VALUE or not value.isprintable():
+        if len(value) > MAX_VALUE or not value.replace("\t", " ").isprintable():  # the kernel shows tcp_rmem with tabs
             raise RefusedError(f"the value for {address} is too long, or holds characters that cannot be printed")
         if observed(address):
             raise RefusedError(f"{address} is a state that is looked at, and cannot be written")

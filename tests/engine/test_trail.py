@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unveil.engine.trail import MAX_BYTES, MAX_WINDOWS, Trail
+from unveil.engine.trail import LAYOUT_BYTES, MAX_BYTES, MAX_WINDOWS, Trail
 from unveil.matching.clauses import Evidence
 from unveil.records.entity import HOST
 from unveil.records.fact import FactTable
@@ -40,3 +40,12 @@ def test_it_is_bounded_by_windows_and_by_bytes() -> None:
     for window in range(400, 420):
         trail.push(evidence(window, *np.zeros(100_000), layout=wide))
     assert len(trail.series("0", HOST, limit=10_000)) == MAX_BYTES // 800_000
+
+
+def test_names_that_change_each_second_leave_a_shorter_trail() -> None:
+    trail = Trail()
+    for window in range(MAX_WINDOWS):
+        layout = FeatureLayout(tuple(FeatureId(f"{window}.{number}") for number in range(1000)))
+        trail.push(evidence(window, *np.zeros(1000), layout=layout))
+    kept = sum(trail.evidence(window) is not None for window in range(MAX_WINDOWS))
+    assert kept == MAX_BYTES // (8 * 1000 + LAYOUT_BYTES * 1000)

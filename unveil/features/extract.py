@@ -29,6 +29,7 @@ class Extractor:
     def __init__(self, features: Mapping[str, Feature]) -> None:
         host = [feature for feature in features.values() if feature.per is EntityKind.HOST]
         self._host = [each for each in host if each.detect] + [each for each in host if not each.detect]
+        self._host_ids = [FeatureId(feature.name) for feature in self._host]
         self._parts = [feature for feature in features.values() if feature.per is not EntityKind.HOST]
         self._layouts: tuple[Layout, ...] = ()
         self._facts: FactTable | None = None
@@ -57,13 +58,15 @@ class Extractor:
 
     def _draw(self, layouts: tuple[Layout, ...], facts: FactTable) -> Plan:
         roster = Roster(layouts, facts)
+        # Where entities come and go each second, layouts that are kept for a while share what they have in common.
+        known = {(each.name, each.entity): each for each in self._layout.ids[len(self._host_ids) :]}
         planner = Planner(roster)
-        ids = [FeatureId(feature.name) for feature in self._host]
+        ids = list(self._host_ids)
         registers = [planner.register(feature.formula, HOST) for feature in self._host]
         ceiling = [feature.high for feature in self._host]
         for feature in self._parts:
             for entity in roster.entities(feature.per):
-                ids.append(FeatureId(feature.name, entity))
+                ids.append(known.get((feature.name, entity)) or FeatureId(feature.name, entity))
                 registers.append(planner.register(feature.formula, entity))
                 ceiling.append(feature.high)
         if self._layout.ids != tuple(ids):

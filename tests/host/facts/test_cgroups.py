@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from unveil.errors import BadInputError
 from unveil.host.facts.cgroup_walk import MAX_CGROUPS
 from unveil.host.facts.reader import read_facts
 from unveil.host.root import HostRoot
 from unveil.records.codec import encode
 from unveil.records.entity import Entity, EntityKind
+from unveil.remediation.setting import parse_address
 
 if TYPE_CHECKING:
     from conftest import Tree
@@ -133,6 +135,19 @@ def test_names_that_tenants_choose_are_only_text(tree: Tree, name: bytes) -> Non
     assert table.value("cpu.cgroup_quota", entity) == 0.5
     entity.key.encode()  # storable: no lone surrogates
     assert encode(table.facts)
+
+
+def test_a_name_that_is_no_utf8_and_one_that_is_its_text_are_two_cgroups(tree: Tree) -> None:
+    _v2(tree)
+    for name, quota in ((b"a\xff", 50000), (b"a\\xff", 100000), (b"\\\\a\xff", 200000)):
+        folder = Path(os.fsdecode(os.fsencode(tree.folder / "sys/fs/cgroup") + b"/" + name))
+        folder.mkdir()
+        (folder / "cpu.max").write_text(f"{quota} 100000\n")
+    table = tree.facts()
+    quotas = {entity.key: table.value("cpu.cgroup_quota", entity) for entity in table.entities(EntityKind.CGROUP)}
+    assert quotas == {"//a\\xff": 0.5, "/a\\xff": 1.0, "//\\\\\\\\a\\xff": 2.0}
+    with pytest.raises(BadInputError):
+        parse_address("cgroup://a\\xff/cpu.max")  # it would name the sibling on disk
 
 
 def test_there_are_at_most_64_and_units_come_first(tree: Tree) -> None:

@@ -64,7 +64,7 @@ class CgroupIdentity:
         return _RANKS[self.kind]
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)  # names that tenants choose, of any length: enough for those that are there at one time
 def identify(key: str) -> CgroupIdentity:
     """Return what the cgroup of a path is; total: any text is at least *other*."""
     parts = key.strip("/").split("/")

@@ -21,8 +21,16 @@ _MAX_DEPTH = 12
 
 
 def cgroup_key(path: str) -> str:
-    """Return the key of a cgroup's path: the same text, bytes that are no UTF-8 written out."""
-    return path if path.isascii() else os.fsencode(path).decode("utf-8", "backslashreplace")
+    """Return the key of a cgroup's path: the same text, which for nearly all is all.
+
+    A path with bytes that are no UTF-8 has them written out, and begins with two slashes, as no path does: a sibling
+    whose name is the very text ``\\xff`` has another key. No setting is addressed by such a key (``parse_address``).
+    """
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return "/" + os.fsencode(path).replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
+    return path
 
 
 def find_cgroups(root: HostRoot, mounts: CgroupMounts) -> tuple[str, ...]:

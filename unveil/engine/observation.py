@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from unveil.host.source import SourceHealth
     from unveil.records.sample import SampleBlock
 
-FACTS_EVERY_NS = 5_000_000_000
-"""A setting that somebody changes is evidence five seconds later; reading them all takes milliseconds."""
+FACTS_EVERY_NS = 10_000_000_000
+"""A setting that somebody changes is evidence ten seconds later; reading them all takes milliseconds."""
 
 
 class Observation:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unveil.host.parsers.softirqs import parse_softirqs
-from unveil.host.source import FAST, Feed, Source, Surroundings
+from unveil.host.source import MEDIUM, Feed, Source, Surroundings
 from unveil.records.metric import Kind, Metric
 from unveil.records.subsystem import Subsystem
 
@@ -24,4 +24,4 @@ def _feeds(_: Surroundings) -> tuple[Feed, ...]:
     return (Feed(path="proc/softirqs", parser=parse_softirqs),)
 
 
-SOURCE = Source(name="softirqs", pace=FAST, metrics=METRICS, feeds=_feeds)
+SOURCE = Source(name="softirqs", pace=MEDIUM, metrics=METRICS, feeds=_feeds)

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unveil.knowledge.checks import CHECKS
-from unveil.knowledge.loading import Loader, judge, lint, load
+from unveil.knowledge.linting import lint
+from unveil.knowledge.loading import Loader, judge, load
 from unveil.records.entity import EntityKind
 from unveil.records.fingerprint import FactClause, FeatureClause, ShareClause
 from unveil.records.problem import Gravity

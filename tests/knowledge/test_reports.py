@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unveil.knowledge.checks import CHECKS
-from unveil.knowledge.loading import lint
+from unveil.knowledge.linting import lint
 from unveil.knowledge.reports import github, junit_cases, junit_findings, sarif
 from unveil.knowledge.testing import run_tests
 from unveil.records.problem import Gravity, Problem

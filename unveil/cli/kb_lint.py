@@ -39,6 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="leave out a check that may be silenced (repeatable)",
     )
+    parser.add_argument(
+        "--no-cache", dest="cache", action="store_false", help="judge every file anew, whatever was found last time"
+    )
     parser.add_argument("--list-checks", action="store_true", help="list every check with its id")
     parser.add_argument("--explain", metavar="ID", help="say what a check is about and how to satisfy it")
 
@@ -46,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print findings, or what is said of checks."""
     from unveil.knowledge.content import knowledge_root
-    from unveil.knowledge.loading import lint
+    from unveil.knowledge.linting import lint
 
     if arguments.list_checks:
         return _list_checks(as_json=arguments.json)
@@ -60,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     foreign = [path for path in arguments.paths if not path.resolve().is_relative_to(Path(root).resolve())]
     if foreign:  # without a finding it would seem to be right
         raise BadInputError(f"{foreign[0]} is not in the knowledge base {root}", hint="name its folder with --kb")
-    found = lint(root, arguments.paths or None)
+    found = lint(root, arguments.paths or None, cached=arguments.cache)
     problems = tuple(problem for problem in found if problem.check not in disabled)
     _print(problems, "json" if arguments.json else arguments.format, left_out=len(found) - len(problems))
     counting = LEVELS[: LEVELS.index(arguments.fail_level) + 1]
@@ -68,32 +71,47 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print(problems: Sequence[Problem], form: str, *, left_out: int) -> None:
-    from importlib.metadata import version
-
-    from unveil.knowledge import reports
-    from unveil.records.codec import encode
-
     match form:
         case "json":
+            from unveil.records.codec import encode
+
             draw.print_json(encode(problems))
         case "sarif":
-            draw.print_json(reports.sarif(problems, version=version("unveil")))
+            from importlib.metadata import version
+
+            from unveil.knowledge.reports import sarif
+
+            draw.print_json(sarif(problems, version=version("unveil")))
         case "junit":
-            sys.stdout.write(reports.junit_findings(problems))
+            from unveil.knowledge.reports import junit_findings
+
+            sys.stdout.write(junit_findings(problems))
         case "github":
-            sys.stdout.write(reports.github(problems))
+            from unveil.knowledge.reports import github
+
+            sys.stdout.write(github(problems))
         case _:
             for problem in problems:
                 print(draw.plain(problem, 2000))
             more = f" ({left_out} of disabled checks left out)" if left_out else ""
             if not problems:
-                draw.line(f"no findings{more}", style="green")
+                _say(f"no findings{more}", style="green")
             elif more:
-                draw.line(more.strip(), style="dim")
+                _say(more.strip(), style="dim")
+
+
+def _say(text: str, *, style: str) -> None:
+    """Print a line; colours, and what draws them, are for terminals only."""
+    if sys.stdout.isatty():
+        draw.line(text, style=style)
+    else:
+        print(text)
 
 
 def _disabled(ids: Sequence[str]) -> frozenset[str]:
     """Return the checks to leave out; what keeps a host safe is not among those that can be."""
+    if not ids:
+        return frozenset()
     from unveil.knowledge.checks import CHECKS
 
     for name in (each.upper() for each in ids):

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from unveil.knowledge.drafting import Author, draft
     from unveil.knowledge.formats.fragments import NAME_PATTERN
-    from unveil.knowledge.loading import lint
+    from unveil.knowledge.linting import lint
     from unveil.records.codec import encode
     from unveil.records.subsystem import Subsystem
 

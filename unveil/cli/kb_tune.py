@@ -111,7 +111,7 @@ def _draw(values: Sequence[float], scores: Sequence[Score], own: float, suggeste
 
 def _write(fingerprint: Fingerprint, clause: Clause, value: float, kb: str | None) -> Path:
     """Write another threshold, or nothing when the file would not lint with it."""
-    from unveil.knowledge.loading import lint
+    from unveil.knowledge.linting import lint
     from unveil.knowledge.tuning import rewritten
     from unveil.knowledge.yaml_positions import read_yaml
     from unveil.records.problem import Gravity

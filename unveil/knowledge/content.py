@@ -7,7 +7,6 @@ to it.
 
 from __future__ import annotations
 
-import importlib.resources
 from pathlib import Path
 
 from unveil.errors import UnreadableError
@@ -28,6 +27,8 @@ def shipped_root(package: Path | None = None) -> Path:
     Raises:
         UnreadableError: the installation lacks its content.
     """
+    import importlib.resources  # 10 ms, and only who names no folder needs it
+
     package = Path(str(importlib.resources.files("unveil"))) if package is None else package
     in_wheel = package / "_content"  # exists only in an installed wheel
     root = in_wheel if in_wheel.is_dir() else package.parent

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from jsonschema import Draft202012Validator
-
 from unveil.knowledge.checks import finding, nearest
 from unveil.knowledge.formats.fragments import (
     DATE_PATTERN,
@@ -23,12 +21,14 @@ from unveil.knowledge.formats.fragments import (
 )
 from unveil.knowledge.formats.remediation import ADDRESS_PATTERN, ORIGIN_PATTERN
 from unveil.knowledge.schema_export import KINDS, schemas
+from unveil.knowledge.schema_match import compile_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from jsonschema import ValidationError
+    from jsonschema import Draft202012Validator, ValidationError
 
+    from unveil.knowledge.schema_match import Match
     from unveil.knowledge.yaml_positions import Document, Path
     from unveil.records.problem import Problem
 
@@ -87,8 +87,16 @@ def _failure(error: ValidationError) -> _Failure:
 
 
 @cache
+def _matches() -> dict[str, Match]:
+    """Return for each kind the question whether a document has its form."""
+    return {kind: compile_schema(schema) for kind, schema in schemas().items()}
+
+
+@cache
 def _validators() -> dict[str, Draft202012Validator]:
-    """Return one validator for each kind."""
+    """Return one validator for each kind, which says what is wrong."""
+    from jsonschema import Draft202012Validator  # 0.1 s, and only what is wrong needs it
+
     built = schemas()
     for schema in built.values():
         Draft202012Validator.check_schema(schema)
@@ -111,6 +119,8 @@ def check_schema(document: Document, expected: tuple[str, ...]) -> tuple[Problem
         what = f"a {kind} does not belong here" if known else f"unknown kind {kind!r}"
         hint = f"here: {' or '.join(expected)}" if known else nearest(kind, expected) or f"here: {expected[0]}"
         return (finding("K005", document, ("kind",), what, hint),)
+    if _matches()[kind](document.data):
+        return ()
     errors = _validators()[kind].iter_errors(document.data)
     return tuple(problem for error in errors for problem in _problems(document, _failure(error)))
 

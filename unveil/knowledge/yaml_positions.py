@@ -42,6 +42,8 @@ _INT = re.compile(r"(?:[-+]?[0-9]{1,300}|0o[0-7]{1,300}|0x[0-9a-fA-F]{1,300})\Z"
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
 _NOT_FINITE = re.compile(r"(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z")
 
+_ORDINARY = frozenset("abcdeghijklmpqrsuvwxzABCDEGHIJKLMPQRSUVWXZ/_$*{[(<>=")  # no scalar that is not text begins so
+
 _SWITCH = re.compile(r"(?:yes|no|on|off|y|n)\Z", re.IGNORECASE)
 _OCTAL = re.compile(r"[-+]?0[0-9_]+\Z")
 _SEXAGESIMAL = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?\Z")
@@ -100,11 +102,25 @@ class Document:
         return self.keys.get(path) or self.at(path)
 
 
+_TAGS = {
+    yaml.ScalarNode: "tag:yaml.org,2002:str",
+    yaml.SequenceNode: "tag:yaml.org,2002:seq",
+    yaml.MappingNode: "tag:yaml.org,2002:map",
+}
+
+
 class _Loader(yaml.CSafeLoader):
     """The C parser without implicit resolution: every plain scalar keeps its text and its style."""
 
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:  # noqa: ARG002  # by the text: never
+        """Return the tag of a node that names none."""
+        return _TAGS[kind]
 
-_Loader.yaml_implicit_resolvers = {}
+    def descend_resolver(self, current_node: Any, current_index: Any) -> None:
+        """Keep no path: nothing is resolved by it."""
+
+    def ascend_resolver(self) -> None:
+        """Keep no path."""
 
 
 def read_yaml(file: str, content: bytes, *, ours: bool = True) -> Document:
@@ -223,7 +239,7 @@ class _Reading:
                 self.add("K001", place, "a key must be plain text", "")
                 continue
             key = key_node.value
-            if self.ours and not key_node.style:
+            if self.ours and not key_node.style and key[:1] not in _ORDINARY:
                 self._look_alike(key, place, "key")
             if key in result:
                 first = self.keys[(*path, key)]
@@ -238,6 +254,8 @@ class _Reading:
         if node.style:
             if node.style == '"' and (found := _FORBIDDEN.search(text)):
                 self.add("K006", place, f"an escape sequence for {_describe(found.group())}", "remove it")
+            return text
+        if text[:1] in _ORDINARY:
             return text
         if _NULL.match(text):
             return None

@@ -80,13 +80,15 @@ def nic_devices(sheet: FactSheet) -> dict[str, str | None]:
 
 
 def tell_virtual(sheet: FactSheet, names: tuple[str, ...]) -> None:
-    """Tell of interfaces without a device that they have none, and so neither node nor interrupts."""
+    """Tell of interfaces without a device that they have neither node nor interrupts, and what can be set of them."""
     for name in names:
         entity = Entity(EntityKind.NIC, name)
         sheet.tell("network.nic_physical", False, entity)
         length = f"{_NET}/{name}/tx_queue_len"
         sheet.read("network.nic_tx_queue_length", length, number, entity, setting=f"file:/{length}")
         _tell_legs(sheet, name, entity)
+        if not _offloads_are_on(sheet, entity):
+            tell_offloads(sheet, name)
         for fact in (
             "network.nic_node",
             "network.nic_local_cpus",
@@ -113,8 +115,12 @@ def refresh_nics(sheet: FactSheet, nics: tuple[Nic, ...]) -> None:
     """
     for nic in nics:
         tell_steering(sheet, nic.entity.key, nic.local)
-        if False in (sheet.value("network.nic_gro", nic.entity), sheet.value("network.nic_tso", nic.entity)):
+        if not _offloads_are_on(sheet, nic.entity):
             tell_offloads(sheet, nic.entity.key)
+
+
+def _offloads_are_on(sheet: FactSheet, entity: Entity) -> bool:
+    return all(sheet.value(fact, entity) is True for fact in ("network.nic_gro", "network.nic_tso"))
 
 
 def find_nics(sheet: FactSheet, devices: Mapping[str, str], topology: Topology) -> tuple[Nic, ...]:

@@ -38,7 +38,8 @@ def read_file_systems(sheet: FactSheet) -> None:
             fullest[name] = max(fullest.get(name, (0.0, "")), (share, point))
     for name, what in (("filesystem_used", "room"), ("filesystem_files", "files")):
         if name in fullest:
-            sheet.tell(f"storage.{name}", fullest[name][0])
+            # Per mille: what is written every second would else make new facts of it, and new plans of those.
+            sheet.tell(f"storage.{name}", round(fullest[name][0], 3))
         else:
             sheet.miss(f"storage.{name}", f"no file system on a disk tells how much {what} it has left")
     if "filesystem_used" in fullest:

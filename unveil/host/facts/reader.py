@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from unveil.host.root import HostRoot
     from unveil.records.fact import Fact
 
-FULL_EVERY = 20  # refreshes; at one each 30 s that is ten minutes
+FULL_EVERY = 60  # refreshes; at one each ten seconds that is ten minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

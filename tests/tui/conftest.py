@@ -216,6 +216,9 @@ class ScriptedWatcher:
         events = [each for each in self.events.get(id, []) if each["number"] > after_event]
         return {"run": encode(self.run(id)), "events": events}
 
+    def do_ping(self) -> str:
+        return "pong"
+
     def do_near(self, window: int | None = None, **_: Any) -> Any:
         near = [{"match": encode(each.last), "met": 2, "of": 3} for each in self.episodes]
         near += [{"match": encode(each), "met": 1, "of": 3} for each in self.nearly]

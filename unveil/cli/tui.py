@@ -1,21 +1,25 @@
-"""`unveil tui`: the cockpit, on a running watcher or on a recording."""
+"""`unveil tui`: the cockpit, on a running watcher, on several, or on a recording."""
 
 from __future__ import annotations
 
+import os
 import queue
 import sys
 import threading
 import time
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as LateError
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unveil.cli import connect
 from unveil.engine.client import Client
-from unveil.errors import UnveilError, UsageError, WatcherAbsentError
+from unveil.errors import BadInputError, UnveilError, UsageError, WatcherAbsentError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
 
     from unveil.engine.client import Watcher
     from unveil.engine.replaying import RecordedWatch
@@ -23,43 +27,90 @@ if TYPE_CHECKING:
 DESCRIPTION = """Open the cockpit: windows and what moved them, open episodes and why they match, and the fixes, which
 are planned, tried, approved, applied, verified and undone from here. `?` lists the keys of each screen.
 
-With --replay a recording is watched as if it were live; nothing can be applied then."""
+With --replay a recording is watched as if it were live; nothing can be applied then. With several --socket, or a folder
+of sockets, it begins with all hosts. With --serve it is shown in a browser, and only looks unless --act is given."""
 EXAMPLE = "unveil tui --replay slow-node.parquet"
 ANSWER_S = 5.0  # a watcher answers within a tick; the screens say so when it does not
+PORT = 8765
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     connect.add_state_dir(parser)
+    parser.add_argument(
+        "--socket", action="append", type=Path, metavar="PATH",
+        help="a watcher's control socket, or a folder of sockets; may be given several times",
+    )  # fmt: skip
     parser.add_argument("--replay", metavar="FILE", help="watch a recording made by `unveil record`")
     parser.add_argument("--speed", type=float, default=20.0, metavar="N", help="of --replay (default: 20 times)")
     parser.add_argument("--kb", default="", metavar="DIR", help="knowledge base of --replay (default: the shipped)")
     parser.add_argument("--read-only", action="store_true", help="look, and refuse everything that acts")
+    served = parser.add_argument_group("in a browser (pip install 'unveil[serve]')")
+    served.add_argument("--serve", action="store_true", help="serve it over HTTP, behind a link that works once")
+    served.add_argument("--listen", default="127.0.0.1", metavar="ADDRESS", help="of --serve (default: 127.0.0.1)")
+    served.add_argument("--port", type=int, default=PORT, metavar="N", help=f"of --serve (default: {PORT})")
+    served.add_argument("--act", action="store_true", help="let who comes in through --serve act, too")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the cockpit until it is left."""
     if not 0 < arguments.speed <= 1000:
         raise UsageError(f"--speed is between 0 and 1000, not {arguments.speed:g}")
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):  # Textual draws on stderr
+    if arguments.replay is not None and arguments.socket:
+        raise UsageError("--replay and --socket are two different things", hint="leave one of them out")
+    if arguments.serve:
+        from unveil.cli.tui_serve import run as serve
+
+        return serve(arguments)
+    if arguments.act:
+        raise UsageError("--act belongs to --serve: a cockpit in a terminal acts unless it is --read-only")
+    in_browser = os.environ.get("TEXTUAL_DRIVER", "").startswith("textual.drivers.web_driver")
+    if not in_browser and not (sys.stdin.isatty() and sys.stderr.isatty()):  # Textual draws on stderr
         raise UsageError("the cockpit needs a terminal", hint="`unveil status --watch` prints one line a window")
-    if arguments.replay is None:
-        client = Client(connect.state_dir(arguments).socket, timeout_s=ANSWER_S)
-        client.call("ping")  # nobody there is said before the screen is taken
-        return _open(client, read_only=arguments.read_only, recording=False)
-    replay = PacedReplay(arguments.replay, kb=arguments.kb, speed=arguments.speed)
-    try:
-        return _open(replay, read_only=arguments.read_only, recording=True)
-    finally:
-        replay.close()
+    if arguments.replay is not None:
+        replay = PacedReplay(arguments.replay, kb=arguments.kb, speed=arguments.speed)
+        try:
+            return _open(replay, read_only=arguments.read_only, recording=True)
+        finally:
+            replay.close()
+    sockets = named_sockets(arguments.socket or [])
+    if len(sockets) > 1:
+        return _open(None, read_only=arguments.read_only, recording=False, sockets=sockets)
+    path = next(iter(sockets.values()), connect.state_dir(arguments).socket)
+    client = Client(path, timeout_s=ANSWER_S)
+    client.call("ping")  # nobody there is said before the screen is taken
+    return _open(client, read_only=arguments.read_only, recording=False)
 
 
-def _open(watcher: Watcher, *, read_only: bool, recording: bool) -> int:
+def named_sockets(paths: list[Path]) -> dict[str, Path]:
+    """Return the sockets that are meant, by a name for each: of its file, or of its folder for a ``control.sock``.
+
+    Raises:
+        BadInputError: a folder without a socket.
+    """
+    found: dict[str, Path] = {}
+    for path in paths:
+        inside = sorted({*path.glob("*.sock"), *path.glob("*/control.sock")}) if path.is_dir() else [path]
+        if not inside:
+            raise BadInputError(f"no socket in {path}", hint="it looks for *.sock and */control.sock")
+        for each in inside:
+            whole = each.absolute()
+            stem = whole.parent.name if whole.name == "control.sock" else whole.stem
+            name = next(name for name in (stem, *(f"{stem}-{n}" for n in range(2, 10_000))) if name not in found)
+            if whole not in found.values():
+                found[name] = whole
+    return found
+
+
+def _open(
+    watcher: Watcher | None, *, read_only: bool, recording: bool, sockets: Mapping[str, Path] | None = None
+) -> int:
     from unveil_tui.app import Cockpit
     from unveil_tui.rights import ACTING, READ_ONLY, RECORDING
 
     rights = READ_ONLY if read_only else RECORDING if recording else ACTING
-    app = Cockpit(watcher, rights=rights)
+    hosts = {name: partial(Client, path, timeout_s=ANSWER_S) for name, path in (sockets or {}).items()}
+    app = Cockpit(watcher, rights=rights, hosts=hosts)
     app.run()
     return int(app.return_code or 0)
 

@@ -55,7 +55,8 @@ def test_a_clause_has_a_field_for_every_key() -> None:
     operators = {"lt", "lte", "gt", "gte", "eq", "neq", "in", "not_in", "deviates", "by_sigma", "by_ratio"}
     for schema, record, bound in zip(
         clauses["additionalProperties"]["oneOf"], (FeatureClause, FactClause, ShareClause),
-        ({"operator", "threshold", "unit", "per_entity"}, {"operator", "operand"}, {"operator", "threshold"}), strict=True,
+        ({"operator", "threshold", "unit", "per_entity"}, {"operator", "operand"}, {"operator", "threshold"}),
+        strict=True,
     ):  # fmt: skip
         names = fields(record) - bound - {"name"}
         names = fields(record) - bound - {"name"} | ({"share"} if record is ShareClause else set())

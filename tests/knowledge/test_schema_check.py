@@ -45,7 +45,8 @@ MISTAKES = [
         "19:69: error K005: lt and gte stand together: exactly one is needed (make two clauses of it)",
     ]),
     (FINGERPRINT, ", gte: 0.2}", "}", [
-        "19:5: error K005: exactly one of lt, lte, gt, gte, eq, neq, deviates with by_sigma or deviates with by_ratio is needed",
+        ("19:5: error K005: exactly one of lt, lte, gt, gte, eq, neq, deviates with by_sigma or deviates with by_ratio "
+         "is needed"),
     ]),
     (FINGERPRINT, "gte: 0.2}", "deviates: up}", [
         "19:5: error K005: deviates needs by_sigma or by_ratio",

@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, summary in ACTIONS.items():
         action = actions.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
-        action.parse_known_args = partial(_parse, action, name)  # type: ignore[method-assign]  # argparse has no hook
+        action.parse_known_args = partial(_parse, action, name)  # type: ignore[method-assign, assignment]  # argparse has no hook
 
 
 def _parse(

@@ -93,6 +93,15 @@ _IDENTITY = (
     ),
     _check("K107", _WARNING, "title used twice", "Two titles that read alike cannot be told apart.", silenceable=True),
     _check(
+        "K108", _WARNING, "status that skips or goes back",
+        "experimental, test, stable, deprecated: in this order. Whoever proves a fingerprint on real hosts takes it "
+        "one step further. Told with --against REVISION.", silenceable=True,
+    ),
+    _check(
+        "K109", _WARNING, "deprecated without a successor",
+        "Say in metadata.replaced_by which fingerprint sees it now, or none.", silenceable=True,
+    ),
+    _check(
         "K110", _WARNING, "no owner", "Someone answers for its false alarms: name a team in owner.", silenceable=True
     ),
 )  # fmt: skip
@@ -104,6 +113,41 @@ _SIGNATURE = (
     _check(
         "K205", _WARNING, "threshold out of range",
         "A share lies between 0 and 1, so this clause is always or never true.", silenceable=True,
+    ),
+    _check(
+        "K206", _ERROR, "condition that always or never holds",
+        "Its clauses are laid on one line for each thing that they ask about, and all combinations are tried.",
+        silenceable=True,
+    ),
+    _check(
+        "K207", _WARNING, "comparison that says nothing",
+        "At the end of what a feature can be, a clause always or never holds; and what is measured equals a number "
+        "only by chance.", silenceable=True,
+    ),
+    _check(
+        "K208", _WARNING, "for is no whole number of seconds",
+        "Windows come each second; shorter steps cannot be told.", silenceable=True,
+    ),
+    _check(
+        "K209", _ERROR, "acts by itself on what is merely unusual here",
+        "Only this host's own past says that something is wrong. Before a fix runs by itself a fact or a limit has to "
+        "say so, too.",
+    ),
+    _check(
+        "K210", _WARNING, "one clause, and yet a fix",
+        "A symptom alone is a guess, a setting alone may cost nothing. Ask for both before something is changed.",
+        silenceable=True,
+    ),
+    _check(
+        "K211", _WARNING, "two fingerprints of one signature", "Both fire at once, and both ask for a fix.",
+        silenceable=True,
+    ),
+    _check("K212", _ERROR, "shares that cannot add up", "The shares of one window are at most one together.",
+           silenceable=True),
+    _check(
+        "K213", _WARNING, "decided by a tenant's text",
+        "Who names a container decides whether it matches: no fault hides behind that, and no fix should follow it.",
+        silenceable=True,
     ),
     _check("K216", _ERROR, "unknown fact", "The catalogue has no such fact, so it would be unknown for ever."),
     _check(
@@ -140,6 +184,12 @@ _METADATA = (
         silenceable=True,
     ),
     _check(
+        "K302", _WARNING, "reference that changes",
+        "A link to a branch shows another text after the next commit. Name a commit or a tag.", silenceable=True,
+    ),
+    _check("K303", _WARNING, "description says nothing", "Say what is wrong, why it costs and how it shows.",
+           silenceable=True),
+    _check(
         "K304", _WARNING, "critical but not proven",
         "Level critical wakes people up; it is for fingerprints of status stable.", silenceable=True,
     ),
@@ -160,6 +210,11 @@ _LINKS = (
         "K405", _ERROR, "folder without remediation.yml",
         "Each folder of playbooks/ but modules/ is one remediation. A half-copied tree looks like this, too.",
     ),
+    _check(
+        "K407", _WARNING, "fixes that undo each other",
+        "Two fixes write one setting differently for different faults. When mending one fault brings the other, they "
+        "take turns for ever, as far as cooldown and attempts let them.", silenceable=True,
+    ),
     _check("K406", _ERROR, "site value missing", "Give it in inventory/values.yml, or give the variable a default."),
 )  # fmt: skip
 
@@ -171,6 +226,15 @@ _SAFETY = (
     ),
     _check("K502", _ERROR, "verification cannot finish", "verify.within covers settings_hold_for and "
            "fingerprint_clear_for, and something that must improve or clear is named."),
+    _check(
+        "K503", _WARNING, "changes what no setting names",
+        "The engine saves and puts back what is under settings. What a playbook writes beside that stays after a "
+        "rollback: say why that is right, or declare it.", silenceable=True,
+    ),
+    _check(
+        "K505", _ERROR, "timeout shorter than the waits",
+        "until waits retries times delay, wait_for its timeout. A run that is cut off in the middle is undone.",
+    ),
     _check(
         "K504", _ERROR, "playbook missing or outside",
         "ansible.apply is a file in the remediation's own folder, not a link out of it.",
@@ -196,6 +260,15 @@ _PLAYBOOK = (
     _check("K600", _ERROR, "not a playbook", "A playbook is a list of plays, each with hosts and tasks."),
     _check("K601", _ERROR, "gathers facts", "gather_facts: false. It costs seconds, and values are resolved before."),
     _check(
+        "K602", _ERROR, "no honest check mode",
+        "command, shell and raw do nothing in a dry run, so nobody sees what they would do. Write a module, or declare "
+        "a setting.",
+    ),
+    _check(
+        "K603", _ERROR, "look that a dry run leaves out",
+        "A command that only looks (changed_when: false) needs check_mode: false, or a dry run goes on without it.",
+    ),
+    _check(
         "K604", _ERROR, "may hang, hide or reboot",
         "ignore_errors, async, pause, prompts and reboots make the outcome of a run unknowable.",
     ),
@@ -204,6 +277,8 @@ _PLAYBOOK = (
         "K607", _ERROR, "module from elsewhere",
         "Modules are written in full (ansible.builtin.NAME), or are our own from playbooks/modules.",
     ),
+    _check("K608", _ERROR, "braces in a condition", "when is an expression already. With braces, what a variable holds "
+           "is evaluated, too: text becomes code."),
     _check("K609", _ERROR, "loads what is not in the file", "Roles, includes and variable files are not checked, so "
            "they are not used: a remediation is one file."),
     _check("K610", _ERROR, "acts on another host", "delegate_to, local_action and connection escape the run's limits."),

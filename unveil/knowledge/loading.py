@@ -29,6 +29,7 @@ from unveil.knowledge.rules.correlation import FOLDER, check_correlation, check_
 from unveil.knowledge.rules.fingerprint import check_fingerprint
 from unveil.knowledge.rules.links import Shelf, check_links, check_unique
 from unveil.knowledge.rules.names import check_names
+from unveil.knowledge.rules.overlap import check_overlap
 from unveil.knowledge.rules.playbook import check_playbook, playbook_path
 from unveil.knowledge.rules.remediation import check_remediation
 from unveil.knowledge.rules.tests import check_tests
@@ -112,6 +113,7 @@ class _Loading:
         playbooks = {judged.relative: self._playbook(judged) for judged in self._sound("Remediation")}
         shelf = self._shelf()
         self.problems += check_links(shelf, now_s=now_s)
+        self.problems += check_overlap(shelf.fingerprints, shelf.remediations)
         self.problems += check_unique([judged.document for judged in self._identified()])
         problems = self._silenced()
         if not self.judged.get("Fingerprint"):

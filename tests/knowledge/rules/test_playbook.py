@@ -29,6 +29,8 @@ MISTAKES = [
         "11:14: error K508: 'tenant' is text that a tenant chose: it may only be shown (ansible.builtin.debug: msg)",
     ]),
     (PLAYBOOK, "ansible.builtin.debug:\n        msg", "ansible.builtin.shell:\n        cmd", [
+        ("10:7: error K602: shell has no honest check mode: a dry run does not show what it would do "
+         "(a module of our own in playbooks/modules)"),
         "11:14: error K508: 'tenant' is text that a tenant chose: it may only be shown (ansible.builtin.debug: msg)",
     ]),
     (PLAYBOOK, "unveil_setting:\n", "community.general.xattr:\n", [
@@ -37,6 +39,27 @@ MISTAKES = [
     (PLAYBOOK, "ansible.builtin.debug:", "debug:", [
         "10:7: error K607: module 'debug' is not one of ours (write ansible.builtin.debug)",
         "11:14: error K508: 'tenant' is text that a tenant chose: it may only be shown (ansible.builtin.debug: msg)",
+    ]),
+    (PLAYBOOK, "      ansible.builtin.debug:\n        msg: \"{{ tenant }} in {{ cgroup }}\"",
+     "      ansible.builtin.command: {argv: [/bin/true]}\n      changed_when: false", [
+        ("10:7: error K603: command is left out of a dry run, and what depends on it is wrong there "
+         "(check_mode: false, for a command that only looks)"),
+    ]),
+    (PLAYBOOK, "      ansible.builtin.debug:\n        msg: \"{{ tenant }} in {{ cgroup }}\"",
+     "      ansible.builtin.command: {argv: [/bin/true]}\n      changed_when: false\n      check_mode: false", [
+    ]),
+    (PLAYBOOK, "      ansible.builtin.debug:\n        msg: \"{{ tenant }} in {{ cgroup }}\"",
+     "      ansible.builtin.copy: {dest: /etc/x, content: y}", [
+        ("10:7: warning K503: copy changes what no setting names, so it is neither saved nor put back "
+         "(a setting and unveil_setting, or say in an ignore why)"),
+    ]),
+    (PLAYBOOK, "      ansible.builtin.debug:", "      when: \"{{ share > 0 }}\"\n      ansible.builtin.debug:", [
+        ("10:13: error K608: a condition is an expression already: braces in it are evaluated twice "
+         "(leave the braces out)"),
+    ]),
+    (PLAYBOOK, "      ansible.builtin.debug:",
+     "      until: share > 0\n      retries: 20\n      ansible.builtin.debug:", [
+        "playbooks/raise_quota/remediation.yml:13:38: error K505: the playbook may wait 100 s, longer than 60s",
     ]),
     (PLAYBOOK, "---\n", "", [
     ]),

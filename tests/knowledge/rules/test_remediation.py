@@ -53,7 +53,8 @@ MISTAKES = [
     ]),
     (REMEDIATION, '{address: "{{ quota_setting }}"', '{address: "file:/etc/passwd"', [
         ("20:15: error K005: 'file:/etc/passwd' is no file setting that may be changed (an address is "
-         "file:/sys/…, sysctl:NAME, irq:N/smp_affinity_list, cgroup:PATH/FILE or nvml:UUID/power_limit)"),
+         "file:/sys/…, sysctl:NAME, irq:N/smp_affinity_list, cgroup:PATH/FILE, ethtool:NIC/ring/rx, "
+         "nvml:UUID/power_limit, service:UNIT/active or memory:CGROUP/nodes)"),
     ]),
     (REMEDIATION, 'pattern: "^cgroup:/.+$"', 'pattern: "^cgroup:/(.+$"', [
         "16:74: error K509: the pattern cannot be read: missing ), unterminated subpattern at position 9",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from unveil.knowledge.checks import finding
 from unveil.knowledge.parse import duration_s
-from unveil.knowledge.rules.fingerprint import check_metadata
+from unveil.knowledge.rules.metadata import check_metadata
 from unveil.records.entity import is_entity
 
 if TYPE_CHECKING:

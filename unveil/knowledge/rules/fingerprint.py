@@ -10,6 +10,8 @@ from unveil.knowledge.catalogues import catalogues
 from unveil.knowledge.checks import finding, nearest
 from unveil.knowledge.formats.fingerprint import FACT_OPERATORS, NUMERIC, SUBSYSTEMS
 from unveil.knowledge.parse import duration_s
+from unveil.knowledge.rules.logic import check_logic
+from unveil.knowledge.rules.metadata import check_metadata
 from unveil.matching.companions import REACHABLE
 from unveil.matching.condition import ConditionError, parse_condition
 from unveil.records.entity import EntityKind
@@ -21,8 +23,9 @@ if TYPE_CHECKING:
     from unveil.knowledge.yaml_positions import Document, Path
     from unveil.records.problem import Problem
 
-_NO_REASON = frozenset(("none", "n/a", "na", "unknown", "tbd", "-", "nothing"))
 MIN_SLOPE_S, MAX_SLOPE_S = 3.0, 600.0
+WINDOW_S = 1.0
+TENANT_CHOSEN = frozenset(("cpu.cgroup_name",))
 _BY_TYPE: Mapping[str, tuple[str, ...]] = {
     "number": FACT_OPERATORS,
     "text": ("eq", "neq", "in", "not_in"),
@@ -42,6 +45,8 @@ def check_fingerprint(document: Document, relative: str) -> Iterator[Problem]:
     group_by = EntityKind(document.data["group_by"])
     for name, clause in document.data["signature"]["clauses"].items():
         yield from _clause(document, ("signature", "clauses", name), clause, group_by)
+    yield from check_logic(document)
+    yield from _habits(document)
     yield from check_metadata(document)
 
 
@@ -170,12 +175,17 @@ def _entity(
         yield finding("K219", document, place, said, f"here: {', '.join(sorted(reachable))}")
 
 
-def check_metadata(document: Document) -> Iterator[Problem]:
-    """Yield what a fingerprint, or a correlation, should say about itself and does not."""
-    data = document.data
-    if not [text for text in data["falsepositives"] if text.strip().lower().rstrip(".") not in _NO_REASON]:
-        yield finding("K301", document, ("falsepositives",), "no false positives are named", on_key=True)
-    if data["level"] == "critical" and data["status"] != "stable":
-        yield finding("K304", document, ("level",), f"level critical with status {data['status']}")
-    if not data.get("owner"):
-        yield finding("K110", document, ("name",), "nobody owns it", "owner: the team that answers for false alarms")
+def _habits(document: Document) -> Iterator[Problem]:
+    """Yield what can be evaluated and is still not how a fingerprint should be."""
+    signature = document.data["signature"]
+    clauses = signature["clauses"]
+    if duration_s(signature["for"]) % WINDOW_S:
+        what = f"windows come each second, so {signature['for']} is as long as the next full second"
+        yield finding("K208", document, ("signature", "for"), what)
+    if len(clauses) == 1 and document.data.get("remediations"):
+        what = "one clause is a symptom or a setting, not both, and yet it leads to a fix"
+        yield finding("K210", document, ("signature", "clauses"), what, on_key=True)
+    for name, clause in clauses.items():
+        if clause.get("fact") in TENANT_CHOSEN:
+            what = f"a tenant chooses {clause['fact']}, and with it the answer"
+            yield finding("K213", document, ("signature", "clauses", name, "fact"), what)

@@ -106,9 +106,17 @@ def _fingerprint(shelf: Shelf, name: str, document: Document) -> Iterator[Proble
         path = ("remediations", index)
         yield from _link(shelf, document, path, "remediation", wanted)
         fix = shelf.remediations.get(wanted)
+        if fix is not None and fix.data["mode"] == "auto" and _only_relative(document):
+            what = f"it only compares with what is usual here, and {wanted!r} acts by itself"
+            yield finding("K209", document, path, what, "ask for a fact or a limit, too")
         if fix is not None and name not in fix.data["remediates"]:
             what = f"remediation {wanted!r} does not say that it remediates {name!r}"
             yield finding("K402", document, path, what, f"add it to remediates in {fix.file}")
+
+
+def _only_relative(document: Document) -> bool:
+    clauses = document.data["signature"]["clauses"].values()
+    return all("deviates" in clause or "share" in clause for clause in clauses)
 
 
 def _remediation(shelf: Shelf, name: str, document: Document) -> Iterator[Problem]:
@@ -157,6 +165,12 @@ def _tested(shelf: Shelf, name: str, document: Document) -> Iterator[Problem]:
             yield finding("K704", document, ("name",), "no test stands beside it", f"write {name}.test.yml")
         return
     expected = {case["expect"] for case in tests.data["cases"]}
-    if missing := {"match", "no_match"} - expected:
+    wanted = {"match", "no_match"} | ({"unknown"} if _must_show_unknown(document) else set())
+    if missing := wanted - expected:
         what = f"no case expects {' or '.join(sorted(missing))}"
         yield finding("K704", tests, ("cases",), what, on_key=True)
+
+
+def _must_show_unknown(document: Document) -> bool:
+    """Return whether a fingerprint is called stable, and may then lead to a fix by itself: also from a blind source?"""
+    return document.data["kind"] == "Fingerprint" and bool(document.data["status"] == "stable")

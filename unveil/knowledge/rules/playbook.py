@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from unveil.knowledge.checks import finding
+from unveil.knowledge.parse import duration_s
 from unveil.knowledge.rules.names import look_up
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ _LOADS = frozenset(
 )
 _FETCHES = frozenset(("get_url", "uri", "apt", "apt_repository", "dnf", "dnf5", "package", "pip", "git", "subversion",
                       "yum_repository", "rpm_key", "apt_key", "deb822_repository"))  # fmt: skip
+_UNCHECKED = frozenset(("command", "shell", "raw", "expect"))
+_WRITES = frozenset(("copy", "template", "file", "lineinfile", "blockinfile", "replace", "assemble", "unarchive",
+                     "user", "group", "cron", "hostname", "iptables", "service", "systemd", "systemd_service",
+                     "sysvinit", "known_hosts", "authorized_key"))  # fmt: skip
 _EVERYWHERE = re.compile(r"(?:^|[:,])\s*[!&]?\s*(?:all|\*|ungrouped)\s*(?:$|[:,])")
 _NAME = re.compile(r"(?<![.\w'\"])[A-Za-z_]\w*")
 _EXPRESSION = re.compile(r"\{\{(.*?)\}\}|\{%(.*?)%\}", re.DOTALL)
@@ -81,6 +86,26 @@ def check_playbook(document: Document, remediation: Document, modules: frozenset
             continue
         yield from _play(book, (index,), play)
     yield from _variables(book)
+    waits_s = sum(_waits_s(document.data, path) for path in document.values)
+    if waits_s > duration_s(remediation.data["ansible"]["timeout"]):
+        what = f"the playbook may wait {waits_s:g} s, longer than {remediation.data['ansible']['timeout']}"
+        yield finding("K505", remediation, ("ansible", "timeout"), what)
+
+
+def _waits_s(data: Any, path: Path) -> float:
+    """Return the longest that a value makes a run wait by its own account."""
+    match path:
+        case (*_, "until"):
+            task = look_up(data, path[:-1])
+            return _seconds(task.get("retries", 3)) * _seconds(task.get("delay", 5))
+        case (*_, "ansible.builtin.wait_for"):
+            arguments = look_up(data, path)
+            return _seconds(arguments.get("timeout", 300)) if isinstance(arguments, dict) else 0.0
+    return 0.0
+
+
+def _seconds(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
 
 
 def _play(book: _Playbook, path: Path, play: Mapping[str, Any]) -> Iterator[Problem]:
@@ -131,10 +156,19 @@ def _task(book: _Playbook, path: Path, task: Mapping[str, Any]) -> Iterator[Prob
             yield finding(check, document, (*path, key), what, on_key=True)
     for module in task:
         if module not in _KEYWORDS and not str(module).startswith("with_"):
-            yield from _module(book, (*path, module), str(module))
+            yield from _module(book, (*path, module), str(module), task)
+    for index, condition in enumerate(_listed(task.get("when"))):
+        if isinstance(condition, str) and _EXPRESSION.search(condition):
+            at = (*path, "when", index) if isinstance(task["when"], list) else (*path, "when")
+            what = "a condition is an expression already: braces in it are evaluated twice"
+            yield finding("K608", document, at, what, "leave the braces out")
 
 
-def _module(book: _Playbook, path: Path, module: str) -> Iterator[Problem]:
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _module(book: _Playbook, path: Path, module: str, task: Mapping[str, Any]) -> Iterator[Problem]:
     document = book.document
     short = module.removeprefix(_BUILTIN)
     if module in book.modules:
@@ -148,6 +182,23 @@ def _module(book: _Playbook, path: Path, module: str) -> Iterator[Problem]:
         yield finding("K609", document, path, f"{short} loads what is not checked", "one file", on_key=True)
     elif short in _FETCHES:
         yield finding("K611", document, path, f"{short} needs the network", on_key=True)
+    elif short in _UNCHECKED:
+        yield from _unchecked(document, path, short, task)
+    elif short in _WRITES:
+        what = f"{short} changes what no setting names, so it is neither saved nor put back"
+        yield finding(
+            "K503", document, path, what, "a setting and unveil_setting, or say in an ignore why", on_key=True
+        )
+
+
+def _unchecked(document: Document, path: Path, short: str, task: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield a command that a dry run does not show, or a look that a dry run leaves out."""
+    if task.get("changed_when") is not False:
+        what = f"{short} has no honest check mode: a dry run does not show what it would do"
+        yield finding("K602", document, path, what, "a module of our own in playbooks/modules", on_key=True)
+    elif task.get("check_mode") is not False:
+        what = f"{short} is left out of a dry run, and what depends on it is wrong there"
+        yield finding("K603", document, path, what, "check_mode: false, for a command that only looks", on_key=True)
 
 
 def _variables(book: _Playbook) -> Iterator[Problem]:

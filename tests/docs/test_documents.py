@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import configparser
+import dataclasses
 import inspect
 import itertools
 import re
@@ -150,8 +151,8 @@ def test_a_command_that_is_shown_is_one_that_there_is(shown: Shown) -> None:
 
 
 def test_the_steps_of_the_workflow_are_commands_that_there_are() -> None:
-    workflows = [block for block in BLOCKS if block.language == "yaml" and "runs-on:" in block.text]
-    steps = [step for block in workflows for step in re.findall(r"- run: unveil (.+)", block.text)]
+    workflow = (ROOT / "docs/examples/knowledge-review.yml").read_text().replace(">-\n          ", "")
+    steps = re.findall(r"run: unveil (.+)", workflow)
     assert len(steps) >= 3
     for step in steps:
         parse(shlex.split(re.split(r" (?:>|\|\|)", step)[0]))
@@ -179,7 +180,12 @@ def test_a_command_is_not_left_out_without_need() -> None:
     assert not set(NOT_RUN) - needed
 
 
-RUN = [each for each in SHOWN if reason_not_to_run(each) is None and each.block.document != AUTHORING]
+IN_A_CLONE = "one after the other, in a clone"  # note of a block whose commands build on each other
+RUN = [
+    each
+    for each in SHOWN
+    if reason_not_to_run(each) is None and each.block.document != AUTHORING and each.block.note != IN_A_CLONE
+]
 
 
 @pytest.fixture(scope="module")
@@ -195,8 +201,24 @@ def test_a_command_that_is_shown_runs_and_says_what_is_shown(shown: Shown, answe
 
 
 def test_the_worked_example_of_a_fingerprint_goes_as_the_page_says(workbench: Any) -> None:
+    line = next(
+        number for number, text in enumerate(text_of(AUTHORING).splitlines(), 1) if text == "## Begin from a draft"
+    )
+    follow([block for block in BLOCKS if block.document == AUTHORING and block.line < line], workbench)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_all_that_the_authors_page_shows_goes_as_it_says(tmp_path: Path, workbench: Any) -> None:
+    for name in CONTENT:
+        shutil.copytree(ROOT / name, tmp_path / name)
+    follow([block for block in BLOCKS if block.document == AUTHORING], dataclasses.replace(workbench, folder=tmp_path))
+
+
+def follow(blocks: list[Block], workbench: Any) -> None:
+    """Write the files that blocks name, and run their commands, one after the other."""
     written = 0
-    for block in (each for each in BLOCKS if each.document == AUTHORING):
+    for block in blocks:
         if named := re.match(r"# ([a-z][\w./]+\.yml)\n", block.text):
             path = workbench.folder / named[1]
             path.parent.mkdir(exist_ok=True)
@@ -204,8 +226,25 @@ def test_the_worked_example_of_a_fingerprint_goes_as_the_page_says(workbench: An
             written += 1
         for shown in commands_of(block):
             agree(shown, workbench.run(shown.command))
-    assert written == 6
+    assert written >= 4
     assert load(workbench.folder).knowledge is not None
+
+
+@pytest.mark.slow
+def test_a_strangers_path_from_a_draft_to_a_review_goes_as_the_readme_says(tmp_path: Path, workbench: Any) -> None:
+    for name in CONTENT:
+        shutil.copytree(ROOT / name, tmp_path / name)
+    clone = dataclasses.replace(workbench, folder=tmp_path)
+    clone.run("git config --global user.name a; git config --global user.email a@b")
+    clone.run("git init -q -b main . && git add -A && git commit -qm begin")
+    path = [each for each in SHOWN if each.block.document == "README.md" and each.block.note == IN_A_CLONE]
+    actions = [each.command.split()[2] for each in path if each.command.startswith("unveil kb ")]
+    assert actions == ["new", "lint", "test", "backtest", "diff"]
+    for shown in path:
+        ended = clone.run(shown.command)
+        agree(shown, ended)
+        assert ended.returncode == (1 if "kb diff" in shown.command else 0)  # a difference is a difference
+    assert load(tmp_path).problems == ()
 
 
 def agree(shown: Shown, ended: Any) -> None:
@@ -335,7 +374,7 @@ def test_the_examples_of_a_sites_own_files_are_right(tmp_path: Path) -> None:
 # Paths and links
 
 # Of a site, of a state directory, the version of a format, and what only a wheel holds.
-ELSEWHERE = ("inventory/filters", "runs/", "unveil/v1", "unveil/_content")
+ELSEWHERE = ("inventory/filters", "inventory/allowed_signers", "runs/", "unveil/v1", "unveil/_content")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

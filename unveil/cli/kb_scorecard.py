@@ -105,7 +105,7 @@ def _draw(found: Sequence[Card]) -> None:
     journal = any(each.seen is not None for each in found)
     draw.table(
         ("fingerprint", "status", "cases>", "look-alikes>", "mutants>", "found>", "false>",
-         *(("seen>", "wrong>") if journal else ()), "refs>", "fixes>", "lacks, to be stable"),
+         *(("seen>", "wrong>") if journal else ()), "refs>", "fixes>", "lacks"),
         (
             (
                 each.fingerprint,

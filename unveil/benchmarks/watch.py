@@ -4,9 +4,14 @@
 
 Starts the real command with everything on (sampling at 100 ms, features, all three detectors, matching, journal, the
 GPU child where there is NVML), waits until it is warm, and reads the kernel's own accounts of it. CPU time is that of
-the watcher and all its children, living and dead, from the kernel's per-process CPU clocks (nanoseconds). A plain
-psutil loop at the same pace (``unveil.benchmarks.psutil_peer``) is measured in between, slice by slice: it is stopped
-while the watcher is measured, because each makes the other's caches cold.
+the watcher and all its children, living and dead, from the kernel's per-process CPU clocks (nanoseconds).
+
+A share of a core means little without the machine: to wake an idle CPU and to fill its caches again costs ten times
+more on one than on another, and on a virtual machine ten times more in one hour than in another. So two peers that wake
+at the same pace are measured beside it, slice by slice: a loop that does nothing (``idle_peer``: the floor) and a plain
+psutil loop (``psutil_peer``). Each is stopped while another is measured, because each makes the others' caches cold.
+How much memory is touched from one tick to the next, and in a second, does not depend on the hour, and explains most
+of the rest.
 """
 
 from __future__ import annotations
@@ -26,6 +31,8 @@ from unveil.errors import WatcherAbsentError
 
 BUDGET_CPU = 1.0  # % of one core
 BUDGET_RSS = 60.0  # MB
+TICK_SPAN_S = 0.12  # holds one tick for sure, seldom two
+PEERS = ("idle_peer", "psutil_peer")
 
 
 def cpu_seconds(pid: int) -> float:
@@ -64,6 +71,25 @@ def bytes_written(pid: int) -> int:
     return int(lines["write_bytes"])
 
 
+def touched_kb(pid: int, span_s: float) -> int | None:
+    """Return how much memory a process touches in a time, kB; None where the kernel or our rights do not tell.
+
+    Of several spans the least: pages that are shared count as touched when another process touches them.
+    """
+    least: int | None = None
+    for _ in range(7):
+        try:
+            Path(f"/proc/{pid}/clear_refs").write_text("1")
+            time.sleep(span_s)
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        except OSError:
+            return None
+        referenced = next((int(line.split()[1]) for line in lines if line.startswith("Referenced:")), None)
+        if referenced is not None:
+            least = referenced if least is None else min(least, referenced)
+    return least
+
+
 def _wait(watcher: subprocess.Popen[bytes], client: Client, condition: str, until_s: float) -> bool:
     """Wait until the status has the given key set or the time is up; return whether the watcher lives."""
     while time.monotonic() < until_s and watcher.poll() is None:
@@ -81,42 +107,44 @@ def measure(seconds: int, warm_s: int, arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="unveil-bench-") as folder:
         command = [sys.executable, "-m", "unveil", "watch", "--state-dir", folder, *arguments]
         watcher = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        peer = subprocess.Popen([sys.executable, "-m", "unveil.benchmarks.psutil_peer"])
+        peers = [subprocess.Popen([sys.executable, "-m", f"unveil.benchmarks.{name}"]) for name in PEERS]
         client = Client(Path(folder) / "control.sock")
         try:
             if not _wait(watcher, client, "trained", time.monotonic() + warm_s):
                 return 1  # it said why
             client.close()  # nobody asks the watcher anything while it is measured
             before, begin = bytes_written(watcher.pid), time.monotonic()
-            (shares, sizes), (peers, peer_sizes) = _observe(watcher.pid, peer.pid, seconds)
+            observed = _observe(watcher.pid, [peer.pid for peer in peers], seconds)
             written = (bytes_written(watcher.pid) - before) / (time.monotonic() - begin)
+            touched = [(touched_kb(pid, TICK_SPAN_S), touched_kb(pid, 1.0)) for pid in (watcher.pid, peers[0].pid)]
             status = client.call("status")
         finally:
             client.close()
-            peer.kill()
-            peer.wait()
+            for peer in peers:
+                peer.kill()
+                peer.wait()
             watcher.terminate()
             watcher.wait(20)
-    code = _report(shares, sizes, status, written)
-    low, middle, high = min(peers), statistics.median(peers), max(peers)
-    print(
-        f"  {'psutil loop: CPU, %':26}{low:9.3f}{middle:9.3f}{high:9.3f}   (samples only; {peer_sizes[-1][0]:.0f} MB)"
-    )
-    return code
+    return _report(observed, status, written, touched)
 
 
 Readings = tuple[list[float], list[tuple[float, float]]]
 
 
-def _observe(watcher: int, peer: int, seconds: int) -> tuple[Readings, Readings]:
-    """Return (shares of a core in %, sizes) of each process over six slices of the time, in turns."""
-    readings: tuple[Readings, Readings] = (([], []), ([], []))
+def _observe(watcher: int, peers: list[int], seconds: int) -> list[Readings]:
+    """Return (shares of a core in %, sizes) of watcher and peers over six slices of the time, in turns."""
+    readings: list[Readings] = [([], []) for _ in range(1 + len(peers))]
     slice_s = max(1.0, seconds / 6)
-    for _ in range(6):
+    for peer in peers:
         os.kill(peer, signal.SIGSTOP)
+    for _ in range(6):
         _slice(watcher, slice_s, readings[0])
+        for peer, found in zip(peers, readings[1:], strict=True):
+            os.kill(peer, signal.SIGCONT)
+            _slice(peer, slice_s / 2, found)
+            os.kill(peer, signal.SIGSTOP)
+    for peer in peers:
         os.kill(peer, signal.SIGCONT)
-        _slice(peer, slice_s / 2, readings[1])
     return readings
 
 
@@ -127,16 +155,26 @@ def _slice(pid: int, length_s: float, readings: Readings) -> None:
     readings[1].append(memory_mb(pid))
 
 
-def _report(shares: list[float], sizes: list[tuple[float, float]], status: dict[str, object], written: float) -> int:
+def _report(
+    observed: list[Readings],
+    status: dict[str, object],
+    written: float,
+    touched: list[tuple[int | None, int | None]],
+) -> int:
+    shares, sizes = observed[0]
     cpu, rss = statistics.median(shares), max(size[0] for size in sizes)
     ticks = status["ticks"]
     assert isinstance(ticks, dict)
     load = Path("/proc/loadavg").read_text().split()[0]
     print(f"unveil watch, 100 ms, {os.cpu_count()} CPUs, load {load}, rule {status['rule']}")
     print(f"  {'':26}{'min':>9}{'median':>9}{'max':>9}   budget")
-    print(f"  {'CPU, % of one core':26}{min(shares):9.3f}{cpu:9.3f}{max(shares):9.3f}   {BUDGET_CPU:.1f}")
+    print(f"  {'CPU, % of one core':26}{_spread(shares)}   {BUDGET_CPU:.1f}")
+    print(f"  {'  a loop that does nothing':26}{_spread(observed[1][0])}   (the floor of this machine in this minute)")
+    print(f"  {'  a psutil loop':26}{_spread(observed[2][0])}   (samples only; {observed[2][1][-1][0]:.0f} MB)")
     print(f"  {'resident, MB':26}{min(s[0] for s in sizes):9.1f}{sizes[-1][0]:9.1f}{rss:9.1f}   {BUDGET_RSS:.0f}")
     print(f"  {'proportional, MB':26}{min(s[1] for s in sizes):9.1f}{sizes[-1][1]:9.1f}{max(s[1] for s in sizes):9.1f}")
+    for name, (tick, second) in zip(("memory touched, kB", "  a loop that does nothing"), touched, strict=True):
+        print(f"  {name:26}{_or_dash(tick):>9}{_or_dash(second):>9}            (from tick to tick, in a second)")
     print(f"  {'written to disk, bytes/s':26}{'':9}{written:9.0f}")
     print(f"  {'lateness of ticks, ms':26}{'':9}{ticks['late_p50_ms']:9.2f}{ticks['late_p99_ms']:9.2f}   (median, p99)")
     print(f"  {'ticks taken, missed':26}{'':9}{ticks['taken']:9}{ticks['missed']:9}")
@@ -144,6 +182,14 @@ def _report(shares: list[float], sizes: list[tuple[float, float]], status: dict[
     within = cpu <= BUDGET_CPU and rss <= BUDGET_RSS
     print("within budget" if within else "OVER BUDGET")
     return 0 if within else 1
+
+
+def _spread(shares: list[float]) -> str:
+    return f"{min(shares):9.3f}{statistics.median(shares):9.3f}{max(shares):9.3f}"
+
+
+def _or_dash(number: int | None) -> str:
+    return "-" if number is None else str(number)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -102,6 +102,15 @@ PART_RELATIONS: tuple[Feature, ...] = (
         for one, done in (("read", "read"), ("write", "written"))
     ),
     ratio(
+        "memory.cgroup_filled_share.last",
+        "anonymous memory and page cache against its limit",
+        gauges("memory", "cgroup_anon cgroup_file", Stat.LAST, ("cgroup",)),
+        gauges("memory", "cgroup_limit", Stat.LAST, ("cgroup",)),
+        each=_CGROUP,
+        unit="1",
+        log=False,
+    ),
+    ratio(
         "memory.node_anon_share.last",
         "share of the node's memory that is anonymous",
         gauges("memory", "node_anon", Stat.LAST, ("node",)),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 BUDGET_SHARE = 0.0005
 """Of a core, that one probe may take."""
-LONGEST_S = 60.0
+LONGEST_S = 15.0  # a window keeps two samples of the last half minute
 _SECOND = 1_000_000_000
 _RETRY_NS = 300 * _SECOND
 _SMOOTHING = 0.3

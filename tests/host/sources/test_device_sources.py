@@ -4,6 +4,7 @@ import pytest
 
 from unveil.host.source import SourceState
 from unveil.host.sources import amd_gpu, nfs, pcie
+from unveil.host.sources.diskstats import whole_disks
 
 PORT = "sys/devices/pci0000:00/0000:00:01.0"
 GPU = f"{PORT}/0000:01:00.0"
@@ -148,3 +149,16 @@ def test_nfs_mounts_are_added_up_and_an_export_that_is_mounted_twice_counts_once
         "storage.nfs_server_time": 5.0,
         "storage.nfs_time": pytest.approx(9.2),
     }
+
+
+@pytest.mark.parametrize(
+    ("release", "counted"),
+    [("5.14.0-503.el9", {"nvme3c33n1", "nvme3c34n1", "sda"}), ("6.4.0", {"nvme3n1", "sda"}), ("", {"nvme3n1", "sda"})],
+)
+def test_an_nvme_disk_with_several_paths_counts_once(procfs, release: str, counted: set[str]) -> None:
+    for name in ("nvme3n1", "nvme3c33n1", "nvme3c34n1", "sda"):
+        procfs.write(f"sys/block/{name}/size", "8\n")
+    if release:
+        procfs.write("proc/sys/kernel/osrelease", f"{release}\n")
+    wanted = whole_disks(procfs.root)
+    assert {name for name in ("nvme3n1", "nvme3c33n1", "nvme3c34n1", "nvme3n1p1", "sda") if wanted(name)} == counted

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from unveil.host.root import HostRoot
 
 _NO_DISK = re.compile(r"(loop|ram|zram|fd|sr)\d+")
+_PATH = re.compile(r"(nvme\d+)c\d+(n\d+)", re.ASCII)
+_HEADS_COUNT = (6, 4)  # the first kernel whose multipath heads count what goes over their paths
 _PARTITION = re.compile(r"((sd|vd|xvd|hd)[a-z]+\d+|(nvme\d+n|mmcblk|nbd)\d+p\d+)")
 
 _METRICS = {
@@ -56,6 +58,7 @@ def whole_disks(root: HostRoot) -> Callable[[str], bool]:
     """Return what tells whether a name is that of a disk of its own.
 
     Disks made of others (device mapper, software RAID) are left out: their requests are counted at the disks below.
+    Of an NVMe disk with several paths, either the head or the hidden paths count, by what the kernel does.
     Where ``/sys/block`` is not there (some captured trees), names that look like partitions are left out.
     """
     try:
@@ -63,9 +66,12 @@ def whole_disks(root: HostRoot) -> Callable[[str], bool]:
     except OSError:
         return lambda name: not _NO_DISK.fullmatch(name) and not _PARTITION.fullmatch(name)
 
+    paths = {name: f"{found[1]}{found[2]}" for name in blocks if (found := _PATH.fullmatch(name))}
+    silent = frozenset(paths if _heads_count(root) else paths.values())
+
     def wanted(name: str) -> bool:
         entry = name.replace("/", "!")
-        if entry not in blocks or _NO_DISK.fullmatch(name):
+        if entry not in blocks or entry in silent or _NO_DISK.fullmatch(name):
             return False
         try:
             return not root.list(f"sys/block/{entry}/slaves")
@@ -73,6 +79,15 @@ def whole_disks(root: HostRoot) -> Callable[[str], bool]:
             return True
 
     return wanted
+
+
+def _heads_count(root: HostRoot) -> bool:
+    try:
+        release = root.read("proc/sys/kernel/osrelease").decode("ascii", "replace")
+    except OSError:
+        return True
+    found = re.match(r"([0-9]{1,3})\.([0-9]{1,3})", release)
+    return found is None or (int(found[1]), int(found[2])) >= _HEADS_COUNT
 
 
 def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:

@@ -31,6 +31,7 @@ COMMANDS = {
     "explain": "say why a fingerprint matched, or why not, clause by clause",
     "episodes": "list what was found, newest first",
     "runs": "plan, approve, apply, follow, cancel and roll back fixes",
+    "fleet": "carry one fix out over many hosts of an Ansible inventory, in batches",
     "gpu": "give the GPUs' handles back for maintenance, and take them again",
     "silence": "keep automation away from an episode for a while",
     "kb": "lint, test, explain, draft, compare and backtest the knowledge base",

@@ -134,7 +134,7 @@ def _approve(arguments: argparse.Namespace) -> int:
     told = client.call("run", id=arguments.run)["run"]
     if not arguments.json:
         draw_plan(told)
-    _confirm(arguments, f"approve {told['id']} on this host?")
+    confirm(arguments, f"approve {told['id']} on this host?")
     approved = client.call("approve", id=told["id"], hash=told["plan"]["hash"])
     if arguments.json:
         draw.print_json(approved)
@@ -150,7 +150,7 @@ def _apply(arguments: argparse.Namespace) -> int:
     if not arguments.json:
         draw_plan(told)
     if told["steps"][-1]["state"] == "approved":  # any other state is refused by the watcher, with the reason
-        _confirm(arguments, f"change this host's settings as shown ({told['id']})?")
+        confirm(arguments, f"change this host's settings as shown ({told['id']})?")
     client.call("apply", id=told["id"], hash=told["plan"]["hash"])
     return _follow(client, before, arguments)
 
@@ -171,7 +171,7 @@ def _rollback(arguments: argparse.Namespace) -> int:
     told = before["run"]
     changed = len(told["written"])
     what = "setting" if changed == 1 else f"{changed} settings"
-    _confirm(arguments, f"put back the {what} that {told['id']} changed?")
+    confirm(arguments, f"put back the {what} that {told['id']} changed?")
     client.call("rollback", id=told["id"])
     code = _follow(client, before, arguments)
     state = client.call("run", id=told["id"])["run"]["steps"][-1]["state"]
@@ -182,7 +182,7 @@ def _cancel(arguments: argparse.Namespace) -> int:
     client = connect.watcher(arguments)
     before = client.call("run", id=arguments.run)
     told = before["run"]
-    _confirm(arguments, f"stop {told['id']} and put back what it changed?")
+    confirm(arguments, f"stop {told['id']} and put back what it changed?")
     client.call("cancel", id=told["id"])
     _follow(client, before, arguments)
     return 0
@@ -209,7 +209,7 @@ def _release(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _confirm(arguments: argparse.Namespace, question: str) -> None:
+def confirm(arguments: argparse.Namespace, question: str) -> None:
     """Ask a person for the word ``yes``; Enter alone never confirms.
 
     Raises:

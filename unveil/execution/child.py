@@ -187,6 +187,7 @@ def prepare(directory: Path, request: Request) -> Path:
             "ANSIBLE_GATHERING": "explicit",
             "ANSIBLE_FORKS": "10" if request.inventory else "1",
             "ANSIBLE_PYTHON_INTERPRETER": "auto_silent",
+            "ANSIBLE_SSH_ARGS": "-C -o ControlMaster=no -o ControlPath=none",  # a kept connection would survive the run
             "ANSIBLE_PIPELINING": "1",
             "ANSIBLE_NOCOLOR": "1",
             "ANSIBLE_RETRY_FILES_ENABLED": "0",

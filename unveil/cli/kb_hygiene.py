@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from unveil.knowledge.knowledge_base import KnowledgeBase
 
 DESCRIPTION = """List fingerprints that never or always fire, that another one repeats or shadows, whose date is old,
-that are deprecated or hidden by a filter, and that cannot see on this host.
+that are deprecated or hidden by a filter, and that are blind on this host.
 
-Firing is judged by the journal of this host where there is one, and by --recordings. Exit 1 when something is found:
-each is a question to an owner, not an error."""
+Firing is judged by the journal of this host where there is one, and by --recordings. Exit 1 when something is found
+that is not of this host: each is a question to an owner, not an error."""
 EXAMPLE = "unveil kb hygiene --kb . --recordings recordings/"
 PAGE = 500
 
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Look through, and print the findings."""
-    from unveil.knowledge.hygiene import look_through, seen_of
+    from unveil.knowledge.hygiene import Kind, look_through, seen_of
     from unveil.records.codec import encode
 
     knowledge = usable_knowledge(arguments.kb)
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         draw.line(f"no findings about {len(knowledge.fingerprints)} fingerprints", style="green")
     if not arguments.json and not seen:
         draw.line("Nothing tells how often they fire: no journal, and no --recordings.", style="dim")
-    return 1 if findings else 0
+    return 1 if any(each.kind is not Kind.BLIND for each in findings) else 0
 
 
 def _traces(arguments: argparse.Namespace) -> Any:

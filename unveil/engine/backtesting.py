@@ -143,6 +143,7 @@ def watch_one(job: Job) -> Trace:
         intervals = () if labels is None else read_labels(labels, names)
         if job.tuned is not None:
             intervals = _tune(watch, job.tuned, intervals)
+        scored = {each.name for each in watch.pipeline.matcher.fingerprints}  # a correlation is no fault by itself
         desk = Desk(watch, job.profile)
         windows: list[SeenWindow] = []
         fires: list[Fire] = []
@@ -158,7 +159,7 @@ def watch_one(job: Job) -> Trace:
                 )
             )  # fmt: skip
             for episode in outcome.changed:
-                if episode.state is EpisodeState.FIRING:
+                if episode.state is EpisodeState.FIRING and episode.fingerprint in scored:
                     started_s = clock.of_wall(episode.started_s)
                     entity = str(episode.entity)
                     fires.append(

@@ -32,6 +32,7 @@ ALWAYS = 0.9
 ENOUGH_WINDOWS = 60
 """Fewer windows tell nothing about always and never."""
 EVERYWHERE = "*"
+SHOWN = 3  # of what a host lacks
 
 
 class Kind(StrEnum):
@@ -111,12 +112,18 @@ def look_through(
         *_disabled(knowledge, today),
         *(each for place in seen for each in _watched(fingerprints, place)),
         *(
-            Finding(kind=Kind.BLIND, fingerprint=name, what=f"this host has no {', '.join(lacks)}")
+            Finding(kind=Kind.BLIND, fingerprint=name, what=f"this host has no {_some(lacks)}")
             for name, lacks in (missing or {}).items()
         ),
     ]
     order = tuple(Kind)
     return tuple(sorted(found, key=lambda each: (order.index(each.kind), each.fingerprint, each.what)))
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first few of some names, and how many there are beyond."""
+    more = len(names) - SHOWN
+    return f"{', '.join(names[:SHOWN])}{f' and {more} more' if more > 0 else ''}"
 
 
 def _about(fingerprints: Sequence[Fingerprint], today: date, max_age_days: int) -> Iterator[Finding]:

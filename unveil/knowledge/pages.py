@@ -98,6 +98,7 @@ def _index(knowledge: KnowledgeBase, evidence: Evidence) -> dict[str, Any]:
             for subsystem in Subsystem
         },
         "remediations": knowledge.remediations,
+        "correlations": knowledge.correlations,
         "filters": knowledge.filters,
         "statuses": Counter(each.status for each in knowledge.fingerprints),
         "cases": len(evidence.report.cases),

@@ -16,10 +16,10 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from unveil.detection.ensemble import EnsembleSettings
+from unveil.engine.allocator import keep_little
 from unveil.engine.commands import Commands
 from unveil.engine.control import ControlServer
 from unveil.engine.history import History
@@ -31,6 +31,7 @@ from unveil.engine.nvml_backend import NvmlBackend, NvmlLooks
 from unveil.engine.observation import Observation
 from unveil.engine.pipeline import Pipeline
 from unveil.engine.problems import Problems
+from unveil.engine.release import release
 from unveil.engine.reserve import Reserve
 from unveil.engine.run_driver import RunDriver
 from unveil.engine.situation import Situation
@@ -86,7 +87,7 @@ class Watch:
     def __init__(self, settings: Settings) -> None:
         self.config = settings
         self.host = socket.gethostname()
-        self.version = version("unveil")
+        self.version = release()
         self.clock = time.time
         self.state_dir = StateDir(settings.state_dir)
         self.lateness = Lateness()
@@ -157,7 +158,16 @@ class Watch:
         opened.callback(self.training.close)
         self.settings = ManagedSettings(self.config.host_root, backends={"nvml": NvmlBackend()})
         self._looks = NvmlLooks()
-        self.runs = RunDriver(
+        self.runs = self._run_driver()
+        for line in self.runs.adopt():
+            _LOG.warning("adopted after a restart: %s", line)
+        self._commands = Commands(self)
+        self._server = ControlServer(self.state_dir.socket, self._commands.handle)
+        opened.callback(self._server.close)
+        self._wake = self._server.wake
+
+    def _run_driver(self) -> RunDriver:
+        return RunDriver(
             journal=self.journal,
             queries=self.queries,
             settings=self.settings,
@@ -173,12 +183,6 @@ class Watch:
             clock=self.clock,
             reserve=Reserve(self.state_dir.path / "reserve"),
         )
-        for line in self.runs.adopt():
-            _LOG.warning("adopted after a restart: %s", line)
-        self._commands = Commands(self)
-        self._server = ControlServer(self.state_dir.socket, self._commands.handle)
-        opened.callback(self._server.close)
-        self._wake = self._server.wake
 
     def run(self) -> None:
         """Watch until `stop`.
@@ -378,6 +382,7 @@ def run_watch(settings: Settings) -> None:
     """
     import signal
 
+    keep_little()
     watch = Watch(settings)
     signal.signal(signal.SIGTERM, lambda *_: watch.stop())
     signal.signal(signal.SIGINT, lambda *_: watch.stop())

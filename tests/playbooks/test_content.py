@@ -20,6 +20,7 @@ FOLDERS = sorted(path.parent for path in PLAYBOOKS.glob("*/remediation.yml"))
 SHARED = {"unveil_device_settings", "unveil_gpu_settings"}  # what unveil_setting imports: no modules of their own
 OURS = {path.stem for path in (PLAYBOOKS / "modules").glob("*.py")} - SHARED
 NAMES = [folder.name for folder in FOLDERS]
+UNMEASURABLE = {"turn_on_gpu_persistence"}  # whoever measures holds the GPU, and hides what others would wait for
 SHELLS = {"shell", "command", "script", "raw", "expect"}
 
 
@@ -67,8 +68,9 @@ def test_a_remediation_is_bounded_judged_and_undone(name: str, remediations: dic
     each = remediations[name]
     assert each.mode in (Mode.MANUAL, Mode.APPROVE), "none of them acts by itself before it has proven itself"
     assert set(each.rollback_triggers) == {"apply_failed", "verify_failed", "canceled", "timeout", "operator"}
-    assert each.verification.improve
-    assert (each.verification.within_s, each.verification.settings_hold_s, each.verification.clear_s) == (45, 3, 5)
+    assert each.verification.improve or name in UNMEASURABLE
+    assert each.verification.within_s >= 45
+    assert (each.verification.settings_hold_s, each.verification.clear_s) == (3, 5)
     assert each.limits.cooldown_s >= each.verification.within_s
     used = {name for setting in each.settings for name in templates.names(setting.address)}
     tame = {variable.name for variable in each.variables if variable.pattern and not variable.untrusted} | {"item"}

@@ -8,13 +8,14 @@ import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from unveil_tui.asking import Prompt
 from unveil_tui.bridge import bridge
 from unveil_tui.drawing.source import yaml_text
 from unveil_tui.keys import Key, bindings, say_why_not, show_valid
 from unveil_tui.widgets.host_line import HostLine
+from unveil_tui.widgets.key_line import KeyLine
 from unveil_tui.widgets.reader import Reader
 from unveil_tui.widgets.too_small import TooSmall
 
@@ -52,7 +53,7 @@ class DraftScreen(Screen[None]):
         yield Static(f"a draft from window {self._key}", id="draft-title", classes="title", markup=False)
         with Reader(id="source"):
             yield Static(id="source-text", markup=False)
-        yield Footer(show_command_palette=False)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Ask for its name first."""

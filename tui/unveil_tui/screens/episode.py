@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.containers import Vertical
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from unveil.errors import UnveilError
 from unveil.records.codec import decode
@@ -26,6 +26,7 @@ from unveil_tui.messages import Open, Told
 from unveil_tui.series import MOST, Series, candidates, decode_series, of_clause
 from unveil_tui.widgets.finder import Finder
 from unveil_tui.widgets.host_line import HostLine
+from unveil_tui.widgets.key_line import KeyLine
 from unveil_tui.widgets.row_table import RowTable
 from unveil_tui.widgets.series_panel import SeriesPanel
 from unveil_tui.widgets.too_small import TooSmall
@@ -90,7 +91,7 @@ class EpisodeScreen(Screen[None]):
             yield Static("runs", classes="title", markup=False)
             yield RowTable(RUN_COLUMNS, empty="nothing was planned yet: r plans the fix", id="runs")
         yield Finder()
-        yield Footer(show_command_palette=False)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Draw what is known already; ask for the rest."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from unveil_tui.bridge import bridge
 from unveil_tui.drawing import words
@@ -13,6 +13,7 @@ from unveil_tui.drawing.fleet import FLEET_COLUMNS, host_rows
 from unveil_tui.keys import Key, bindings, say_why_not, show_valid
 from unveil_tui.messages import Open
 from unveil_tui.widgets.finder import Finder
+from unveil_tui.widgets.key_line import KeyLine
 from unveil_tui.widgets.row_table import RowTable
 from unveil_tui.widgets.too_small import TooSmall
 
@@ -46,7 +47,7 @@ class FleetScreen(Screen[None]):
         yield Static("asking the hosts …", id="fleet-title", classes="title", markup=False)
         yield RowTable(FLEET_COLUMNS, empty="no host", id="hosts")
         yield Finder()
-        yield Footer(show_command_palette=False)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Draw whenever a host was looked at."""

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from unveil.errors import UnveilError
 from unveil.records.plain_text import plain
@@ -18,6 +18,7 @@ from unveil_tui.keys import Key, bindings, say_why_not, show_valid
 from unveil_tui.messages import Open
 from unveil_tui.widgets.finder import Finder
 from unveil_tui.widgets.host_line import HostLine
+from unveil_tui.widgets.key_line import KeyLine
 from unveil_tui.widgets.reader import Reader
 from unveil_tui.widgets.row_table import RowTable
 from unveil_tui.widgets.too_small import TooSmall
@@ -63,7 +64,7 @@ class KnowledgeScreen(Screen[None]):
         with Reader(id="description"):
             yield Static(id="description-text", markup=False)
         yield Finder()
-        yield Footer(show_command_palette=False)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Listen."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.containers import Container, Vertical
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from unveil.records.codec import decode
 from unveil.records.window import WindowSummary
@@ -21,6 +21,7 @@ from unveil_tui.messages import Open
 from unveil_tui.seen import MAX_WINDOWS, Seen, window_key
 from unveil_tui.widgets.finder import Finder
 from unveil_tui.widgets.host_line import HostLine
+from unveil_tui.widgets.key_line import KeyLine
 from unveil_tui.widgets.row_table import RowTable
 from unveil_tui.widgets.too_small import TooSmall
 from unveil_tui.widgets.trace_panel import TracePanel
@@ -92,7 +93,7 @@ class LiveScreen(Screen[None]):
                 yield Static(id="episodes-title", classes="title", markup=False)
                 yield RowTable(EPISODE_COLUMNS, empty="no episode: nothing that is known was seen", id="episodes")
         yield Finder()
-        yield Footer(show_command_palette=False)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Draw whenever there is news."""

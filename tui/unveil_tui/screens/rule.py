@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from unveil.errors import UnveilError
 from unveil.records.codec import decode
@@ -17,6 +17,7 @@ from unveil_tui.drawing import words
 from unveil_tui.drawing.source import Trouble, trouble, yaml_text
 from unveil_tui.keys import Key, bindings, say_why_not, show_valid
 from unveil_tui.widgets.host_line import HostLine
+from unveil_tui.widgets.key_line import KeyLine
 from unveil_tui.widgets.reader import Reader
 from unveil_tui.widgets.too_small import TooSmall
 
@@ -59,7 +60,7 @@ class RuleScreen(Screen[None]):
         yield Static("asking …", id="rule-head", markup=False)
         with Reader(id="source"):
             yield Static(id="source-text", markup=False)
-        yield Footer(show_command_palette=False)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Ask for the knowledge base first: it says which file."""

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from unveil.errors import UnveilError
 from unveil.records.codec import decode
@@ -22,6 +22,7 @@ from unveil_tui.drawing import plan as drawn
 from unveil_tui.drawing.rows import Column
 from unveil_tui.keys import Key, bindings, say_why_not, show_valid
 from unveil_tui.widgets.host_line import HostLine
+from unveil_tui.widgets.key_line import KeyLine
 from unveil_tui.widgets.reader import Reader
 from unveil_tui.widgets.row_table import RowTable
 from unveil_tui.widgets.too_small import TooSmall
@@ -89,7 +90,7 @@ class RunScreen(Screen[None]):
         yield Static(id="progress", markup=False)
         yield Static("what happened", id="story-title", classes="title", markup=False)
         yield RowTable(COLUMNS, empty="nothing yet", tail=True, id="story")
-        yield Footer(show_command_palette=False)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Listen."""

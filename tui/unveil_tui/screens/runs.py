@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from unveil.errors import UnveilError
 from unveil.records.codec import decode
@@ -19,6 +19,7 @@ from unveil_tui.keys import Key, bindings, say_why_not, show_valid
 from unveil_tui.messages import Open, Told
 from unveil_tui.widgets.finder import Finder
 from unveil_tui.widgets.host_line import HostLine
+from unveil_tui.widgets.key_line import KeyLine
 from unveil_tui.widgets.row_table import RowTable
 from unveil_tui.widgets.too_small import TooSmall
 
@@ -72,7 +73,7 @@ class RunsScreen(Screen[None]):
         yield Static("runs, newest first", id="runs-title", classes="title", markup=False)
         yield RowTable(RUN_COLUMNS, empty="no run yet: r on an episode plans its fix", id="runs")
         yield Finder()
-        yield Footer(show_command_palette=False)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Listen."""

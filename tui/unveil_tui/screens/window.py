@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.containers import Container, Vertical
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from unveil.records.codec import decode
 from unveil.records.plain_text import plain
@@ -22,6 +22,7 @@ from unveil_tui.near import Near, decode_near
 from unveil_tui.seen import Seen, window_key
 from unveil_tui.series import MOST, Series, decode_series
 from unveil_tui.widgets.host_line import HostLine
+from unveil_tui.widgets.key_line import KeyLine
 from unveil_tui.widgets.near_panel import NearPanel
 from unveil_tui.widgets.row_table import RowTable
 from unveil_tui.widgets.series_panel import SeriesPanel
@@ -72,7 +73,7 @@ class WindowScreen(Screen[None]):
                 yield RowTable(SHARE_COLUMNS, empty="nothing to attribute: an ordinary window", id="shares")
                 yield SeriesPanel(id="series")
             yield NearPanel(id="near-pane")
-        yield Footer(show_command_palette=False)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Draw the window, from what is known or from the journal."""

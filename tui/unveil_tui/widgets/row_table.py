@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from unveil_tui.drawing.rows import Column, Row
 
 NARROW = 110
+MOST_DRAWN = 300
 
 
 class RowTable(ScrollView, can_focus=True):
@@ -86,6 +87,9 @@ class RowTable(ScrollView, can_focus=True):
         self._at = 0
         self._filter = ""
         self.tail = tail
+        self._drawn: dict[str, tuple[Row, Strip]] = {}  # lines that are drawn already, while width and colours stay
+        self._drawn_width = 0
+        self._styles: dict[str, Style] = {}
 
     # What it holds
 
@@ -199,25 +203,51 @@ class RowTable(ScrollView, can_focus=True):
 
     # Drawing
 
+    def notify_style_update(self) -> None:
+        """Draw anew in other colours."""
+        super().notify_style_update()
+        self._drawn, self._styles = {}, {}
+
     def render_line(self, y: int) -> Strip:
         """Draw the header, a row, or nothing."""
         width = self.scrollable_content_region.width
+        if width != self._drawn_width:
+            self._drawn, self._drawn_width = {}, width
         if y == 0:
             style = self.get_component_rich_style("row-table--header")
             cells = [(column.title, "") for column in self._columns]
             return Strip(self._segments(cells, width, style, cursor=False), width)
         place = y - 1 + int(self.scroll_offset.y)
         if 0 <= place < len(self._rows):
-            here = place == self._at
-            style = self.get_component_rich_style("row-table--cursor") if here else self.rich_style
-            if here and not self.has_focus:
+            here, row = place == self._at, self._rows[place]
+            if not here:
+                return self._plain_line(row, width)
+            style = self.get_component_rich_style("row-table--cursor")
+            if not self.has_focus:
                 style = self.rich_style + Style(bold=True, underline=True)
-            return Strip(self._segments(self._rows[place].cells, width, style, cursor=here), width)
+            return Strip(self._segments(row.cells, width, style, cursor=True), width)
         text = ""
         if y == 1 and not self._rows:
             text = f"no row holds {plain(self._filter)!r}; Esc clears the filter" if self._all else self.empty
         dim = self.get_component_rich_style("row-table--dim")
         return Strip([Segment(set_cell_size(text, width), dim)], width)
+
+    def _plain_line(self, row: Row, width: int) -> Strip:
+        """Return the line of a row that the cursor is not on; a row that stays as it was is drawn once."""
+        known = self._drawn.get(row.key)
+        if known is not None and known[0] is row:
+            return known[1]
+        strip = Strip(self._segments(row.cells, width, self.rich_style, cursor=False), width)
+        if len(self._drawn) > MOST_DRAWN:
+            self._drawn = {}
+        self._drawn[row.key] = (row, strip)
+        return strip
+
+    def _tint(self, tone: str, style: Style) -> Style:
+        if tone not in self._styles:
+            colour = self.get_component_rich_style(f"row-table--{tone}", partial=True)
+            self._styles[tone] = Style(color=colour.color, bold=colour.bold, dim=colour.dim)
+        return style + self._styles[tone]
 
     def _segments(self, cells: Sequence[tuple[str, str]], width: int, style: Style, *, cursor: bool) -> list[Segment]:
         segments = []
@@ -228,8 +258,7 @@ class RowTable(ScrollView, can_focus=True):
             drawn = _fit(plain(text, 400), size, right=column.right)
             tint = style
             if tone and not (cursor and self.has_focus):
-                colour = self.get_component_rich_style(f"row-table--{tone}", partial=True)
-                tint = style + Style(color=colour.color, bold=colour.bold, dim=colour.dim)
+                tint = self._tint(tone, style)
             segments += [Segment(drawn, tint), Segment(" ", style)]
         used = sum(cell_len(segment.text) for segment in segments)
         segments.append(Segment(" " * max(0, width - used), style))

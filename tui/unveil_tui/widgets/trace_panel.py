@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rich.text import Text
+from rich.segment import Segment
+from textual.strip import Strip
 from textual.widget import Widget
 
 from unveil.records.subsystem import Subsystem
@@ -16,6 +16,8 @@ from unveil_tui.seen import window_key
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.style import Style
+
     from unveil.records.window import WindowSummary
 
 NAME, BAR, PERCENT = 13, 12, 5
@@ -25,7 +27,8 @@ MOST_ROWS = 3  # of one subsystem
 class TracePanel(Widget):
     """Six subsystems, the verdicts, the time axis: eight lines, or more where there is room for taller traces.
 
-    Where there is less room, the last of them.
+    Where there is less room, the last of them. Its lines are drawn as segments once per change: it is the part of the
+    screen that changes whole with every window.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -36,20 +39,44 @@ class TracePanel(Widget):
         super().__init__(**kwargs)
         self._windows: Sequence[WindowSummary] = ()
         self._here: WindowSummary | None = None
+        self._strips: list[Strip] = []
+        self._drawn_for: tuple[object, ...] = ()
+        self._styles: dict[str, Style] = {}
 
     def show(self, windows: Sequence[WindowSummary], here: WindowSummary | None) -> None:
         """Draw these windows, oldest first, and the shares of one of them."""
         self._windows, self._here = windows, here
+        self._drawn_for = ()
         self.refresh()
 
-    def render(self) -> Text:
-        """Draw everything that fits; the selected window is always among it."""
-        room = max(8, self.size.width - NAME - BAR - PERCENT - 3)
+    def notify_style_update(self) -> None:
+        """Draw anew in other colours."""
+        super().notify_style_update()
+        self._drawn_for = ()
+
+    def render_line(self, y: int) -> Strip:
+        """Draw a line of everything that fits; the selected window is always among it."""
+        if self._drawn_for != (self.size,):
+            self._strips = self._draw()
+            self._drawn_for = (self.size,)
+        return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
+
+    def _draw(self) -> list[Strip]:
+        base = self.rich_style
+        tones = ("good", "warn", "bad", "dim", "mark", "here", "column")
+        self._styles = {"": base}
+        for tone in tones:
+            self._styles[tone] = base + self.get_component_rich_style(f"trace--{tone}", partial=True)
+        width = self.size.width
+        room = max(8, width - NAME - BAR - PERCENT - 3)
         shown, column = self._visible(room)
         rows = max(1, min(MOST_ROWS, (self.size.height - 2) // len(Subsystem)))
         lines = [line for each in Subsystem for line in self._subsystem(each, shown, column, room, rows)]
-        lines += [self._verdicts(shown, column), self._axis(shown, column, room)]
-        return Text("\n", no_wrap=True, overflow="crop").join(lines[-max(1, self.size.height) :])
+        marks = "".join(words.mark(each) for each in shown)
+        verdicts = self._runs(marks, [words.MARK_TONES[mark] for mark in marks], column, "here")
+        lines += [[Segment(f"{'verdict':{NAME}}", base), *verdicts], self._axis(shown, column, room)]
+        kept = lines[-max(1, self.size.height) :]
+        return [Strip(line).adjust_cell_length(width, base) for line in kept]
 
     def _visible(self, room: int) -> tuple[list[WindowSummary], int | None]:
         here = None if self._here is None else window_key(self._here)
@@ -60,49 +87,45 @@ class TracePanel(Widget):
         begin = max(0, end - room)
         return list(self._windows[begin:end]), None if place is None else place - begin
 
-    def _style(self, tone: str) -> Any:
-        return self.get_component_rich_style(f"trace--{tone}", partial=True)
-
     def _subsystem(
         self, subsystem: Subsystem, shown: list[WindowSummary], column: int | None, room: int, rows: int
-    ) -> list[Text]:
+    ) -> list[list[Segment]]:
         top = max([CALM, *(each.verdict.severity for each in shown)])
         drawn = tower([_strangeness(each, subsystem) for each in shown], low=0.0, high=top, rows=rows)
         tones = [_tone(each) for each in shown]
         lines = []
         for number, cells in enumerate(drawn):
             last = number == rows - 1
-            line = Text(f"{subsystem if last else '':{NAME}}", no_wrap=True)
-            self._append(line, cells, tones, column, "column")
+            line = [Segment(f"{subsystem if last else '':{NAME}}", self._styles[""])]
+            line += self._runs(cells, tones, column, "column")
             if last:
-                line.append(" " * (room - len(cells) + 1))
-                self._append_share(line, subsystem)
+                line += [Segment(" " * (room - len(cells) + 1), self._styles[""]), *self._share(subsystem)]
             lines.append(line)
         return lines
 
-    def _append_share(self, line: Text, subsystem: Subsystem) -> None:
+    def _share(self, subsystem: Subsystem) -> list[Segment]:
         share = None
         if self._here is not None and self._here.attribution.features:
             share = self._here.attribution.subsystems.get(subsystem, 0.0)
-        line.append(bar(share or 0.0, BAR), self._style("mark"))
-        line.append(f"{'-' if share is None else f'{share:.0%}':>{PERCENT}}")
+        percent = f"{'-' if share is None else f'{share:.0%}':>{PERCENT}}"
+        return [Segment(bar(share or 0.0, BAR), self._styles["mark"]), Segment(percent, self._styles[""])]
 
-    def _verdicts(self, shown: list[WindowSummary], column: int | None) -> Text:
-        line = Text(f"{'verdict':{NAME}}", no_wrap=True)
-        marks = "".join(words.mark(each) for each in shown)
-        self._append(line, marks, [words.MARK_TONES[mark] for mark in marks], column, "here")
-        return line
+    def _runs(self, drawn: str, tones: list[str], column: int | None, at: str) -> list[Segment]:
+        """Return one character a window, in runs of one style: a terminal far away gets few bytes."""
+        segments = []
+        begin = 0
+        for end in range(1, len(drawn) + 1):
+            if end == len(drawn) or tones[end] != tones[begin] or column in (end, end - 1):
+                style = self._styles[tones[begin]]
+                segments.append(Segment(drawn[begin:end], style + self._styles[at] if begin == column else style))
+                begin = end
+        return segments
 
-    def _append(self, line: Text, drawn: str, tones: list[str], column: int | None, at: str) -> None:
-        """Append one character a window, in runs of one style: a terminal far away gets few bytes."""
-        for (tone, here), run in groupby(enumerate(tones), key=lambda each: (each[1], each[0] == column)):
-            places = [place for place, _ in run]
-            style = self._style(tone)
-            line.append(drawn[places[0] : places[-1] + 1], style + self._style(at) if here else style)
-
-    def _axis(self, shown: list[WindowSummary], column: int | None, room: int) -> Text:
+    def _axis(self, shown: list[WindowSummary], column: int | None, room: int) -> list[Segment]:
         if not shown:
-            return Text("no window yet: the first comes three seconds after the watcher's start", self._style("dim"))
+            return [
+                Segment("no window yet: the first comes three seconds after the watcher's start", self._styles["dim"])
+            ]
         first, last = words.clock(shown[0].wall_s), words.clock(shown[-1].wall_s)
         cells = list(first.ljust(room))
         stepped = column is not None and column < len(shown) - 1
@@ -112,7 +135,7 @@ class TracePanel(Widget):
             cells[column] = "▲"
         here = self._here
         note = "" if here is None else f" of what moved {here.index}"
-        return Text(f"{'':{NAME}}{''.join(cells[:room])}{note}", self._style("dim"), no_wrap=True)
+        return [Segment(f"{'':{NAME}}{''.join(cells[:room])}{note}", self._styles["dim"])]
 
 
 def _tone(window: WindowSummary) -> str:

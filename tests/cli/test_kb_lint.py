@@ -77,3 +77,25 @@ def test_the_checks_are_data_too(lint: Callable[..., tuple[int, str]]) -> None:
 
 def test_a_form_that_there_is_not_is_a_usage_error(lint: Callable[..., tuple[int, str]]) -> None:
     assert lint("--format", "xml")[0] == 3
+
+
+def test_what_was_mended_is_said_and_then_it_is_clean(kb: Path, lint: Callable[..., tuple[int, str]]) -> None:
+    path = kb / FINGERPRINT
+    path.write_text(path.read_text().replace('date: "2026-11-29"', "date: 2026-11-29"))
+    code, said = lint("--fix")
+    assert code == 0
+    assert "fixed K003: 2026-11-29 is written" in said
+    assert said.endswith("no findings\n")
+    assert lint("--fix") == (0, "no findings\n")
+
+
+def test_the_way_from_a_revision_is_judged(
+    kb: Path, lint: Callable[..., tuple[int, str]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    before = tmp_path_factory.mktemp("before") / "kb"
+    shutil.copytree(kb, before)
+    path = kb / FINGERPRINT
+    path.write_text(path.read_text().replace("status: test", "status: experimental"))
+    code, said = lint("--against", str(before))
+    assert (code, "K108" in said) == (1, True)
+    assert lint("--against", "no-such-thing")[0] == 2

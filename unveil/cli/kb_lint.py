@@ -11,7 +11,7 @@ from unveil.errors import BadInputError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from unveil.records.problem import Problem
 
@@ -19,7 +19,8 @@ DESCRIPTION = """Check every file of a knowledge base and print each finding wit
 
 Exit 1 when there is a finding as grave as --fail-level, 0 otherwise. An error keeps a watcher from using the knowledge
 base, whatever is disabled here. `--format sarif` and `--format github` show findings at the lines of a pull request,
-`--format junit` as tests."""
+`--format junit` as tests. `--fix` mends
+look-alike scalars, ids, idle ignores, gather_facts and short names of modules; comments and layout stay."""
 EXAMPLE = "unveil kb lint --kb . --format github --disable K107"
 FORMATS = ("text", "json", "sarif", "junit", "github")
 LEVELS = ("error", "warning", "info")  # gravest first
@@ -39,6 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="leave out a check that may be silenced (repeatable)",
     )
+    parser.add_argument("--fix", action="store_true", help="mend what has only one right answer, and say what was done")
+    parser.add_argument(
+        "--against", metavar="REVISION", help="also judge the way from a git revision (or folder) to these files"
+    )
+    parser.add_argument("--ansible-lint", action="store_true", help="also ask ansible-lint, where it is installed")
     parser.add_argument(
         "--no-cache", dest="cache", action="store_false", help="judge every file anew, whatever was found last time"
     )
@@ -49,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print findings, or what is said of checks."""
     from unveil.knowledge.content import knowledge_root
-    from unveil.knowledge.linting import lint
+    from unveil.knowledge.linting import lint, lint_against, lint_playbooks
 
     if arguments.list_checks:
         return _list_checks(as_json=arguments.json)
@@ -63,11 +69,36 @@ def run(arguments: argparse.Namespace) -> int:
     foreign = [path for path in arguments.paths if not path.resolve().is_relative_to(Path(root).resolve())]
     if foreign:  # without a finding it would seem to be right
         raise BadInputError(f"{foreign[0]} is not in the knowledge base {root}", hint="name its folder with --kb")
+    if arguments.fix:
+        _fix(lint(root, arguments.paths or None), quiet=arguments.json or arguments.format != "text")
     found = lint(root, arguments.paths or None, cached=arguments.cache)
+    if arguments.against:
+        found = tuple(sorted((*found, *_among(lint_against(root, arguments.against), arguments.paths))))
+    if arguments.ansible_lint:
+        told, why = lint_playbooks(root, cached=arguments.cache)
+        found = tuple(sorted((*found, *_among(told, arguments.paths))))
+        if why:
+            print(f"unveil: {why}: playbooks were judged by our own checks only", file=sys.stderr)
     problems = tuple(problem for problem in found if problem.check not in disabled)
     _print(problems, "json" if arguments.json else arguments.format, left_out=len(found) - len(problems))
     counting = LEVELS[: LEVELS.index(arguments.fail_level) + 1]
     return 1 if any(problem.gravity in counting for problem in problems) else 0
+
+
+def _among(problems: Iterable[Problem], paths: Sequence[Path]) -> list[Problem]:
+    if not paths:
+        return list(problems)
+    wanted = [path.resolve() for path in paths]
+    return [each for each in problems if any(Path(each.file).resolve().is_relative_to(path) for path in wanted)]
+
+
+def _fix(problems: Sequence[Problem], *, quiet: bool) -> None:
+    """Mend what can be mended and say what was done."""
+    from unveil.knowledge.fixing import fix
+
+    for done in fix(problems):
+        line = f"{done.problem.file}:{done.problem.line}: fixed {done.problem.check}: {done.what}"
+        print(draw.plain(line, 2000), file=sys.stderr if quiet else sys.stdout)
 
 
 def _print(problems: Sequence[Problem], form: str, *, left_out: int) -> None:

@@ -282,6 +282,11 @@ _PLAYBOOK = (
     _check("K609", _ERROR, "loads what is not in the file", "Roles, includes and variable files are not checked, so "
            "they are not used: a remediation is one file."),
     _check("K610", _ERROR, "acts on another host", "delegate_to, local_action and connection escape the run's limits."),
+    _check(
+        "K699", _WARNING, "found by ansible-lint",
+        "Told with --ansible-lint where ansible-lint is installed: its rule's name stands in the finding. Silence it "
+        "in the playbook, as ansible-lint has it: # noqa: RULE.",
+    ),
     _check("K611", _ERROR, "downloads", "A fix that needs the network fails when the network is the fault."),
 )  # fmt: skip
 

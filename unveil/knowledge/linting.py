@@ -5,6 +5,7 @@ Importing this costs little: the loader, with YAML and numpy, is imported only w
 
 from __future__ import annotations
 
+import hashlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,6 +40,47 @@ def lint(
     return tuple(
         problem for problem in problems if any(Path(problem.file).resolve().is_relative_to(path) for path in wanted)
     )
+
+
+def lint_playbooks(root: str | Path, *, cached: bool = True) -> tuple[tuple[Problem, ...], str]:
+    """Return what ansible-lint finds in the playbooks, and why it could say nothing, empty when it could.
+
+    It takes most of a second a playbook: what it said of these files is kept, too.
+    """
+    from unveil.knowledge.ansible_lint import find, judge_playbooks
+    from unveil.knowledge.content import PLAYBOOKS
+
+    program = find()
+    if program is None:
+        return (), "ansible-lint is not installed"
+    pack = read_pack(Path(root))
+    files = [path for path in pack.under(PLAYBOOKS, ".yml") if not path.endswith("/remediation.yml")]
+    folder = cache_folder() if cached else None
+    told = [program, Path(program).stat().st_mtime_ns, *(pack.digests[path] for path in pack.under(PLAYBOOKS, ""))]
+    key = hashlib.sha256(repr((str(root), str(pack.real), told)).encode()).hexdigest()
+    found = recall(folder, key)
+    if found is not None:
+        return found, ""
+    found, why = judge_playbooks(program, Path(root), files)
+    if not why:
+        keep(folder, key, found)
+    return found, why
+
+
+def lint_against(root: str | Path, revision: str) -> tuple[Problem, ...]:
+    """Return what is odd about the way from a revision to the files as they are (K108).
+
+    Raises:
+        BadInputError: there is no such revision.
+    """
+    from unveil.knowledge.loading import load
+    from unveil.knowledge.revisions import knowledge_at
+    from unveil.knowledge.rules.history import check_history
+
+    with knowledge_at(revision, Path(root)) as folder:
+        before = load(folder).knowledge
+    after = load(root).knowledge
+    return () if before is None or after is None else tuple(check_history(before, after, Path(root)))
 
 
 def _found(root: Path, now_s: float, folder: Path | None) -> tuple[Problem, ...]:

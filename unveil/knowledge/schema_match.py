@@ -155,7 +155,7 @@ def _number(holds: Callable[[float, float], bool]) -> Callable[[Any], Match]:
     return make
 
 
-def _length(kind: type, holds: Callable[[int, int], bool]) -> Callable[[Any], Match]:
+def _length(kind: type[str | list[Any] | dict[str, Any]], holds: Callable[[int, int], bool]) -> Callable[[Any], Match]:
     return lambda wanted: lambda value: not isinstance(value, kind) or holds(len(value), wanted)
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from unveil.host.facts.topology import parse_cpumask, read_governors, read_identity, read_topology
+from unveil.host.facts.topology import parse_cpumask, read_identity, read_topology
 from unveil.records.entity import HOST, Entity, EntityKind
 
 if TYPE_CHECKING:
@@ -86,19 +86,6 @@ def test_damaged_files_give_absent_facts_and_no_exception(tree: Tree) -> None:
 @pytest.mark.parametrize(("text", "cpus"), [("", set()), ("f", {0, 1, 2, 3}), ("1,00000001", {0, 32}), ("2,0", {33})])
 def test_masks_are_words_of_32_bits(text: str, cpus: set[int]) -> None:
     assert parse_cpumask(text) == cpus
-
-
-def test_governors_are_settings_of_each_cpu(tree: Tree) -> None:
-    tree.cpus("0-1", "0-1")
-    path = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
-    tree.write(path, "powersave\n")
-    sheet = tree.sheet()
-    read_governors(sheet, read_topology(sheet))
-    fact = sheet.table().find("cpu.governor", Entity(EntityKind.CPU, "0"))
-    assert fact is not None
-    assert (fact.value, fact.setting) == ("powersave", f"file:/{path}")
-    assert sheet.settings[f"file:/{path}"] == "powersave\n"
-    assert sheet.value("cpu.governor", Entity(EntityKind.CPU, "1")) is None
 
 
 @pytest.mark.parametrize(

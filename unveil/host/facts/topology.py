@@ -171,18 +171,6 @@ def _tell_nodes(sheet: FactSheet, topology: Topology) -> None:
             sheet.tell("cpu.node", float(node), Entity(EntityKind.CPU, str(cpu)))
 
 
-def read_governors(sheet: FactSheet, topology: Topology) -> None:
-    """Read what decides the frequency of each CPU; the frequency itself is not read, that would wake idle CPUs."""
-    first = min(topology.online, default=0)
-    if not sheet.names(f"{_CPU}/cpufreq") and not sheet.root.exists(f"{_CPU}/cpu{first}/cpufreq"):
-        for cpu in sorted(topology.online):
-            sheet.miss("cpu.governor", "this kernel does not steer the frequency", Entity(EntityKind.CPU, str(cpu)))
-        return
-    for cpu in sorted(topology.online):
-        path = f"{_CPU}/cpu{cpu}/cpufreq/scaling_governor"
-        sheet.read("cpu.governor", path, str, Entity(EntityKind.CPU, str(cpu)), setting=f"file:/{path}")
-
-
 def read_identity(sheet: FactSheet) -> None:
     """Read what the machine is: kernel, model of the CPU, hypervisor, memory."""
     sheet.read("cpu.kernel", "proc/sys/kernel/osrelease", str)

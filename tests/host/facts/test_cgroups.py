@@ -205,4 +205,4 @@ def test_a_limit_of_io_is_told_where_it_is_on_one_disk(tree: Tree) -> None:
     assert facts.find("storage.cgroup_read_limit", free).reason == "unlimited"  # type: ignore[union-attr]
     assert (facts.value("memory.cgroup_high", one), facts.value("memory.cgroup_high", free)) == (1 << 30, None)
     assert facts.value("cpu.cgroup_burst", one) == 5000
-    assert facts.value("memory.dying_cgroups") == 2301
+    assert facts.value("memory.dying_cgroups") == 2300, "to the nearest hundred"

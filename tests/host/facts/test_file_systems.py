@@ -58,5 +58,5 @@ def test_nfs_tells_the_least_read_ahead_of_its_mounts(tree: Tree) -> None:
 def test_a_host_without_a_list_of_mounts_says_so(tree: Tree) -> None:
     sheet = tree.sheet()
     read_file_systems(sheet)
-    for name in ("filesystem_used", "filesystem_files", "nfs_read_ahead", "nfs_mounts"):
+    for name in ("filesystem_used", "filesystem_files", "discarding", "nfs_read_ahead", "nfs_mounts"):
         assert sheet.table().find(f"storage.{name}").reason  # type: ignore[union-attr]

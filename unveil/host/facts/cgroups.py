@@ -101,11 +101,14 @@ def read_cgroups(sheet: FactSheet, mounts: CgroupMounts, home: Home, *, follow: 
 
 
 def _tell_dying(sheet: FactSheet, mounts: CgroupMounts) -> None:
-    """Tell how many cgroups are deleted and cannot go, which makes each look at the memory of all dear."""
+    """Tell how many cgroups are deleted and cannot go, which makes each look at the memory of all dear.
+
+    To the nearest hundred: facts that change all the time are a new table each time, and cost a new plan.
+    """
     stat = "" if mounts.unified is None else sheet.text(f"{mounts.unified.mount}/cgroup.stat") or ""
     words = stat.split()
     if mounts.version("memory") == 2 and "nr_dying_descendants" in words[:-1]:
-        sheet.tell("memory.dying_cgroups", number(words[words.index("nr_dying_descendants") + 1]))
+        sheet.tell("memory.dying_cgroups", round(number(words[words.index("nr_dying_descendants") + 1]), -2))
     else:
         sheet.miss("memory.dying_cgroups", "only the second version of cgroups counts them")
 

@@ -44,10 +44,11 @@ def read_file_systems(sheet: FactSheet) -> None:
             sheet.miss(f"storage.{name}", f"no file system on a disk tells how much {what} it has left")
     if "filesystem_used" in fullest:
         sheet.tell("storage.filesystem_fullest", fullest["filesystem_used"][1][:200])
-    discarding = {
-        device for device, _, _, source, options in mounts if source.startswith("/dev/") and "discard" in options
-    }
-    sheet.tell("storage.discarding", float(len(discarding)))
+    if mounts:
+        on_disks = [(device, options) for device, _, _, source, options in mounts if source.startswith("/dev/")]
+        sheet.tell("storage.discarding", float(len({device for device, options in on_disks if "discard" in options})))
+    else:
+        sheet.miss("storage.discarding", "there is no list of mounts")
     _read_nfs(sheet, {device for device, _, kind, _, _ in mounts if kind in ("nfs", "nfs4")})
 
 

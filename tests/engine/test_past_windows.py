@@ -9,7 +9,6 @@ import pytest
 
 from unveil.engine.history import History
 from unveil.engine.past_windows import strongest_unmatched, strongest_window, window_at
-from unveil.engine.recorded_windows import recorded_window
 from unveil.errors import BadInputError
 from unveil.records.attribution import Attribution
 from unveil.records.entity import HOST
@@ -69,13 +68,3 @@ def test_an_episode_that_is_not_there_is_bad_input(history: History) -> None:
 def test_the_strongest_window_that_nothing_matches(history: History) -> None:
     found = strongest_unmatched(history)
     assert (found.index, found.verdict.severity) == (27, 27.0)
-
-
-def test_a_window_of_a_recording_is_one_of_its_numbers(recording: Path, kb: Path) -> None:
-    found = recorded_window(str(recording), "2", kb=str(kb))
-    assert found.index == 2
-    for which in ("99999", "x", "-1", "1:2"):
-        with pytest.raises(BadInputError):
-            recorded_window(str(recording), which, kb=str(kb))
-    with pytest.raises(BadInputError, match="no anomalous window"):
-        recorded_window(str(recording), "unmatched", kb=str(kb))

@@ -75,11 +75,10 @@ def signer(content: bytes, signature: Path, signers: Path) -> str:
         RefusedError: there is no signature, it is not over these bytes, or it is of nobody who may sign.
         UnreadableError: a file cannot be read.
     """
-    for each in (signature, signers):
-        if not each.is_file():
-            if each == signature:
-                raise RefusedError(f"there is no signature {signature}", hint="`unveil kb sign` makes one")
-            raise UnreadableError(f"{each} is no file of allowed signers")
+    if not signers.is_file():
+        raise UnreadableError(f"{signers} is no file of allowed signers")
+    if not signature.is_file():
+        raise RefusedError(f"there is no signature {signature}", hint="`unveil kb sign` makes one")
     if signature.stat().st_size > MAX_SIGNATURE_BYTES:
         raise BadInputError(f"{signature} is no signature: it has {signature.stat().st_size:,} bytes")
     found = _run("find-principals", "-s", str(signature), "-f", str(signers))

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from unveil.cli import connect, draw
+from unveil.errors import WatcherAbsentError
 
 if TYPE_CHECKING:
     import argparse
@@ -20,7 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     connect.add_state_dir(parser)
     connect.add_json(parser)
-    parser.add_argument("--watch", action="store_true", help="one line a window, as text, until interrupted")
+    parser.add_argument(
+        "--watch", action="store_true", help="one line a window and a change, as plain text, until interrupted"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -90,27 +93,80 @@ def _count(number: float | None, what: str) -> str:
 
 
 def _follow(client: Any) -> int:
-    """Print one plain line per new window: for logs, and for who listens instead of looking."""
-    newest: tuple[int, int] = (-1, -1)
+    """Say one plain line for each new window and each change: for logs, and for who listens instead of looking."""
+    teller = Teller()
     while True:
-        for window in reversed(client.call("windows", limit=30)):
-            place = (window["watch"], window["index"])
-            if place <= newest:
-                continue
-            newest = place
-            verdict = window["verdict"]
-            matching = [
-                f"{sighting['fingerprint']} on {draw.plain(sighting['entity'])}"
-                for sighting in window["sightings"]
-                if sighting["answer"] == "match"
-            ]
-            seen = ", ".join(matching[:MOST_MATCHES])
-            if len(matching) > MOST_MATCHES:
-                seen += f" and {len(matching) - MOST_MATCHES} more"
-            top = next((share["feature"]["name"] for share in window["attribution"]["features"]), "-")
-            print(
-                f"{draw.clock(window['wall_s'])} window {window['index']} {verdict['state']} "
-                f"severity {verdict['severity']:.2f} most of it {top}{'; matches ' + seen if seen else ''}",
-                flush=True,
-            )
+        try:
+            lines = teller.look(client)
+        except WatcherAbsentError as error:
+            lines = teller.absent(error.what)
+        for line in lines:
+            print(line, flush=True)
         time.sleep(1)
+
+
+class Teller:
+    """Turns what a watcher answers into lines, each said once."""
+
+    def __init__(self) -> None:
+        self._newest = (-1, -1)
+        self._states: dict[str, str] = {}
+        self._stale: float | None = None
+        self._gone = False
+        self._first = True
+
+    def absent(self, why: str) -> list[str]:
+        """Return what to say while the watcher does not answer.
+
+        Raises:
+            WatcherAbsentError: it never did.
+        """
+        if self._first:
+            raise WatcherAbsentError(why, hint="start one with `unveil watch`, or name its --state-dir")
+        said = [] if self._gone else [f"watcher gone: {draw.plain(why, 300)}; waiting for it"]
+        self._gone = True
+        return said
+
+    def look(self, client: Any) -> list[str]:
+        """Return what is new since the last look, oldest first."""
+        windows = client.call("windows", limit=30)
+        episodes = client.call("episodes", limit=100)
+        knowledge = client.call("status")["knowledge"]
+        lines = ["watcher answers again"] if self._gone else []
+        self._gone = False
+        lines += [_window_line(each) for each in reversed(windows) if (each["watch"], each["index"]) > self._newest]
+        self._newest = max([self._newest, *((each["watch"], each["index"]) for each in windows)])
+        lines += self._changes(episodes)
+        if knowledge["stale_since_s"] != self._stale:
+            self._stale = knowledge["stale_since_s"]
+            reason = draw.plain(knowledge["problems"][0], 400) if knowledge["problems"] else ""
+            lines.append("knowledge base in use is that on disk again" if self._stale is None else f"STALE: {reason}")
+        self._first = False
+        return lines
+
+    def _changes(self, episodes: list[dict[str, Any]]) -> list[str]:
+        lines = []
+        for each in reversed(episodes):
+            state = each["state"]
+            if self._states.get(each["id"]) != state and not (self._first and state == "cleared"):
+                what = f"{draw.plain(each['fingerprint'])} on {draw.entity(each['entity'])}"
+                lines.append(f"{draw.clock(each['last_s'])} episode {each['id']} {state}: {what}")
+        self._states = {each["id"]: each["state"] for each in episodes}
+        return lines
+
+
+def _window_line(window: dict[str, Any]) -> str:
+    verdict = window["verdict"]
+    matching = [
+        f"{sighting['fingerprint']} on {draw.plain(sighting['entity'])}"
+        for sighting in window["sightings"]
+        if sighting["answer"] == "match"
+    ]
+    seen = ", ".join(matching[:MOST_MATCHES])
+    if len(matching) > MOST_MATCHES:
+        seen += f" and {len(matching) - MOST_MATCHES} more"
+    top = next((share["feature"]["name"] for share in window["attribution"]["features"]), "-")
+    return (
+        f"{draw.clock(window['wall_s'])} window {window['index']} {verdict['state']} "
+        f"severity {verdict['severity']:.2f} most of it {top}{'; matches ' + seen if seen else ''}"
+    )

@@ -160,7 +160,7 @@ class Scene:
     def _prepared(self) -> Run:
         """Journal a run as a watcher would have left it in the cell's first state."""
         drawn = plan(
-            remediation(self.folder / "kb/apply.yml", self.cell.orders), _episode(), facts=FactTable(), site={},
+            remediation(self.folder / "kb/apply.yml", self.cell.orders), example_episode(), facts=FactTable(), site={},
             read=self.settings.peek, baseline=lambda _name, _entity: 0.1, now_s=time.time(),
         )  # fmt: skip
         run = new_run("r0123456789ab", drawn, "uid:0", time.time())
@@ -229,7 +229,8 @@ def _path(state: RunState, to: RunState) -> tuple[tuple[RunState, Cause], ...]:
     return (*_TO_VERIFYING, (_S.ROLLING_BACK, Cause.CANCELED if to is _S.CANCELED else Cause.NOT_VERIFIED))
 
 
-def _episode() -> Episode:
+def example_episode() -> Episode:
+    """Return an episode of a made-up fingerprint on this host."""
     match = Match(
         window=1, wall_s=1.0, fingerprint="f", entity=HOST, answer=Matched.MATCH, clauses=(), bindings={"host": ""}
     )

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from unveil.knowledge.hygiene import Finding, Kind, Seen, look_through
+from unveil.knowledge.backtest import SeenWindow, Trace
+from unveil.knowledge.hygiene import Finding, Kind, Seen, look_through, seen_of
 from unveil.knowledge.loading import load
 from unveil.records.site import Filter
 
@@ -94,6 +95,20 @@ def test_never_and_always_are_told_of_enough_windows_only(knowledge: KnowledgeBa
     ]
     assert found(knowledge, seen=(replace(seen, windows=10),)) == []
     assert found(knowledge, seen=(replace(seen, matched={QUOTA: 1, POWER: 89}),)) == []
+
+
+def test_what_only_ever_matches_beside_another_one_is_shadowed(knowledge: KnowledgeBase) -> None:
+    both, power = frozenset({QUOTA, POWER}), frozenset({POWER})
+    windows = tuple(
+        SeenWindow(
+            start_s=at, end_s=at + 3, anomalous=False, matched=both if at < 25 else power if at < 40 else frozenset()
+        )
+        for at in range(100)
+    )
+    trace = Trace(recording="r", seconds=103, windows=windows, fires=(), actions=(), intervals=())
+    assert found(knowledge, seen=(seen_of([trace]),)) == [
+        (Kind.SHADOWED, QUOTA, f"in each of its 25 windows of 1 recordings {POWER} matched, too"),
+    ]
 
 
 def test_what_this_host_lacks_makes_a_fingerprint_blind(knowledge: KnowledgeBase) -> None:

@@ -83,7 +83,6 @@ def _behaviour(
         for folder in folders
         for path in paths
     ]
-    arguments.json = arguments.json or arguments.format == "json"
     traces = kb_recordings.watch(jobs, arguments, what="watching recordings with both")
     before, after = traces[: len(paths)], traces[len(paths) :]
     return tuple(trace.recording for trace in after), tuple(differing(before, after))

@@ -118,11 +118,12 @@ def _write(fingerprint: Fingerprint, clause: Clause, value: float, kb: str | Non
 
     if kb is None:
         raise UsageError("--write needs --kb", hint="the shipped knowledge base is replaced with the package")
-    path = Path(kb) / fingerprint.path
+    path = (Path(kb) / fingerprint.path).resolve()
     before = path.read_bytes()
     text = rewritten(read_yaml(str(path), before), before.decode(), clause, value)
     fresh = path.with_name(f".{path.name}.new")
     fresh.write_text(text, encoding="utf-8")
+    fresh.chmod(path.stat().st_mode)
     fresh.replace(path)
     errors = [each for each in lint(kb, [path]) if each.gravity is Gravity.ERROR]
     if errors:

@@ -6,7 +6,7 @@ A finding is a question to its owner, not an error: a fingerprint that never fir
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from itertools import product
@@ -32,6 +32,8 @@ ALWAYS = 0.9
 ENOUGH_WINDOWS = 60
 """Fewer windows tell nothing about always and never."""
 EVERYWHERE = "*"
+ENOUGH_MATCHES = 20
+"""Fewer matches beside another fingerprint may be chance."""
 SHOWN = 3  # of what a host lacks
 
 
@@ -67,26 +69,31 @@ class Seen:
         windows: how many windows there were.
         matched: fingerprint → windows that matched; what is not in it matched in none.
         fired: names of those that fired.
+        beside: fingerprint → others that matched in each window in which it did.
     """
 
     place: str
     windows: int
     matched: Mapping[str, int]
     fired: Collection[str]
+    beside: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 def seen_of(traces: Sequence[Trace]) -> Seen:
     """Return what recordings have seen."""
     matched: dict[str, int] = defaultdict(int)
+    beside: dict[str, frozenset[str]] = {}
     for trace in traces:
         for window in trace.windows:
             for name in window.matched:
                 matched[name] += 1
+                beside[name] = (beside.get(name, window.matched) & window.matched) - {name}
     return Seen(
         place=f"{len(traces)} recordings",
         windows=sum(len(trace.windows) for trace in traces),
         matched=dict(matched),
         fired={fire.fingerprint for trace in traces for fire in trace.fires},
+        beside=beside,
     )
 
 
@@ -201,3 +208,6 @@ def _watched(fingerprints: Sequence[Fingerprint], seen: Seen) -> Iterator[Findin
         elif matched >= ALWAYS * seen.windows:
             what = f"in {matched} of {seen.windows} windows of {seen.place}"
             yield Finding(kind=Kind.ALWAYS, fingerprint=each.name, what=what)
+        elif matched >= ENOUGH_MATCHES and (others := sorted(seen.beside.get(each.name, ()))):
+            what = f"in each of its {matched} windows of {seen.place} {', '.join(others)} matched, too"
+            yield Finding(kind=Kind.SHADOWED, fingerprint=each.name, what=what)

@@ -24,6 +24,7 @@ class ActiveSource:
     Attributes:
         pace: how often it is read now; the source's own pace or a slower one.
         files: its files, open or not.
+        kept: how many of them stay open, or would.
         spent_ns: CPU time of the reading under way; ``settle`` closes the account.
         learnt_ns: CPU time of parsing texts that looked different, since ``judge``.
         parse_ns: its share of parsing one row.
@@ -33,6 +34,7 @@ class ActiveSource:
         self.source = source
         self.pace: Pace = source.pace
         self.files: list[KeptFile] = []
+        self.kept = 0
         self.spent_ns = 0
         self.learnt_ns = 0
         self.parse_ns = 0.0
@@ -66,12 +68,8 @@ class ActiveSource:
             if key not in wanted:
                 file.close()
         self.files = [known.get(key) or self._opened(feed) for key, feed in wanted.items()]
+        self.kept = sum(feed.kept for feed in wanted.values())
         return True
-
-    @property
-    def kept(self) -> int:
-        """Return how many of its files stay open, or would."""
-        return sum(file.feed.kept for file in self.files)
 
     def reopen(self) -> None:
         """Open again what had to be closed."""
@@ -105,7 +103,7 @@ class ActiveSource:
             self._stopped = True
             self._slowed = f"not read any more: {why_slowed}"
             self.close()
-            self.files = []
+            self.files, self.kept = [], 0
         else:
             return False
         return True

@@ -144,9 +144,10 @@ class Sampler:
         everywhere = self._looks % _LOOK_EVERYWHERE == 0
         changed: set[Pace] = set()
         for source in self._sources:
-            source.reopen()
-            due = source.source.changing and self._looks % max(1, round(source.pace.period_s / _LOOK_S)) == 0
-            if (due or everywhere) and source.look(self._room() + source.kept):
+            turn = self._looks % max(1, round(source.pace.period_s / _LOOK_S)) == 0
+            if turn:
+                source.reopen()
+            if ((turn and source.source.changing) or everywhere) and source.look(self._room() + source.kept):
                 changed.add(source.pace)
         self._deal(changed)
 

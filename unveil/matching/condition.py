@@ -299,7 +299,7 @@ def at_least(count: int, operands: Answers) -> Answers:
     """Return whether at least *count* operands hold, along the first axis of int8 answers: the count-th largest."""
     size = operands.shape[0]
     if count == size:
-        return np.asarray(operands.min(axis=0))
+        return np.asarray(np.minimum.reduce(operands, axis=0))
     if count == 1:
-        return np.asarray(operands.max(axis=0))
+        return np.asarray(np.maximum.reduce(operands, axis=0))
     return np.asarray(np.partition(operands, size - count, axis=0)[size - count])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from unveil.records.sample import Tier
@@ -138,7 +139,7 @@ class Slider:
 
     def _window(self, end: int, wall_s: float) -> Window:
         start = end - self._length
-        blocks = (stream.cut(start, end) for stream in sorted(self._streams, key=lambda stream: stream.rank))
+        blocks = [stream.cut(start, end) for stream in sorted(self._streams, key=attrgetter("rank"))]
         window = Window(
             index=self._index,
             start_ns=start,
@@ -163,11 +164,11 @@ class Slider:
             gone = bisect_left(self._ticks, self._end - self._length - self._tick)
             del self._ticks[:gone], self._numbers[:gone]
         for stream in self._streams:
-            if (newest := stream.newest_ns) is None:
-                continue
+            oldest = (stream.newest_ns or 0) - 2 * _PATIENCE_NS
             if self._end is not None:
                 start = self._end - self._length
                 stream.forget(start, keep=2)
-                stream.forget(min(start, self._end - CARRY_NS[stream.tier]), keep=0)
-            stream.forget(newest - 2 * _PATIENCE_NS, keep=0)
-        self._streams = [stream for stream in self._streams if stream.newest_ns is not None]
+                oldest = max(oldest, min(start, self._end - CARRY_NS[stream.tier]))
+            stream.forget(oldest, keep=0)
+        if not all(map(len, self._streams)):
+            self._streams = [stream for stream in self._streams if len(stream)]

@@ -91,6 +91,8 @@ class Stream:
         begin = max(allowed, min(bisect_left(times, start_ns), stop - 2))
         if begin >= stop:
             return None
+        if len(self._stretches) == 1:  # mostly
+            return self._stretches[0].block(self.tier, begin, stop)
         parts: list[SampleBlock] = []
         offset = 0
         for stretch in self._stretches:
@@ -98,8 +100,6 @@ class Stream:
             if low < high:
                 parts.append(stretch.block(self.tier, low, high))
             offset += len(stretch)
-        if len(parts) == 1:
-            return parts[0]
         layout = parts[-1].layout
         return SampleBlock(
             tier=self.tier,
@@ -110,6 +110,8 @@ class Stream:
 
     def forget(self, before_ns: int, *, keep: int) -> None:
         """Drop the samples older than a time, except the *keep* newest of them."""
+        if not self._times or self._times[0] >= before_ns:  # mostly
+            return
         surplus = bisect_left(self._times, before_ns) - keep
         if surplus <= 0:
             return

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -64,6 +65,24 @@ def test_absences_are_told_once_for_all_entities_they_hold_for() -> None:
     )
     (absent,) = absent_facts(table)
     assert (absent.name, absent.reason, absent.entities) == ("network.nic_node", "unknown", ("nic:a", "nic:b"))
+
+
+def test_a_blind_fingerprint_names_the_sources_that_it_lacks() -> None:
+    (found,) = blind({"a": ["gpu.util", "network.driver_pause_rx", "cpu.cycles", "memory.thp_enabled", "cpu.user"]}, ())
+    assert found.sources == ("ethtool", "facts", "gpu", "perf", "stat")
+
+
+def test_a_reading_beyond_the_budget_is_too_dear(examination: Examination) -> None:
+    assert "stat" not in examination.too_dear
+    slow = replace(examination.sources[0], read_us=6000.0)
+    assert "6.0 ms" in replace(examination, sources=(slow,)).too_dear[slow.name]
+
+
+def test_what_should_work_and_does_not_is_sick(examination: Examination) -> None:
+    assert examination.sick == ()
+    for state in (SourceState.FAILED, SourceState.STALE):
+        source = replace(examination.sources[0], state=state)
+        assert replace(examination, sources=(source,)).sick == (source,)
 
 
 @given(st.dictionaries(st.text(max_size=5), st.sets(names), max_size=6), st.sets(names))

@@ -112,3 +112,11 @@ METRICS: dict[str, Metric] = _catalogued(
     (*gpu.METRICS, *(metric for source in SOURCES for metric in source.metrics), *PROBE_METRICS, *watcher.METRICS)
 )
 """Every metric by name. Labels are those that some of its channels have; a channel without one is the host's total."""
+
+GIVEN_BY: dict[str, frozenset[str]] = {
+    "gpu": frozenset(metric.name for metric in gpu.METRICS),
+    **{source.name: frozenset(metric.name for metric in source.metrics) for source in SOURCES},
+    perf_events.PerfEvents.name: frozenset(metric.name for metric in perf_events.METRICS),
+    ethtool_stats.EthtoolStatistics.name: frozenset(metric.name for metric in ethtool_stats.METRICS),
+}
+"""The metrics of each source, by the name that ``doctor`` calls it."""

@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unveil.host.capabilities import Capability, host_capabilities
+from unveil.host.catalogue import GIVEN_BY
+from unveil.host.sampler import BUDGET_NS
 from unveil.host.snapshot import survey
+from unveil.host.source import SourceState
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from unveil.host.root import HostRoot
-    from unveil.host.source import SourceHealth, SourceState
+    from unveil.host.source import SourceHealth
     from unveil.records.fact import FactTable
 
+_SICK = (SourceState.FAILED, SourceState.STALE)
 _TICKS = 21  # at their real pace: two seconds, as warm caches would tell a third of the cost
 
 
@@ -59,6 +63,20 @@ class Examination:
     absent: tuple[AbsentFact, ...]
     capabilities: tuple[Capability, ...]
 
+    @property
+    def sick(self) -> tuple[SourceHealth, ...]:
+        """Return the sources that should work and do not."""
+        return tuple(source for source in self.sources if source.state in _SICK)
+
+    @property
+    def too_dear(self) -> dict[str, str]:
+        """Return the sources whose reading costs more than a watcher lets it, and what follows."""
+        return {
+            source.name: f"{cost_us / 1e3:.1f} ms a reading; a watcher reads it less often"
+            for source in self.sources
+            if (cost_us := source.read_us + source.parse_us) > BUDGET_NS / 1e3
+        }
+
     def in_state(self, state: SourceState) -> tuple[SourceHealth, ...]:
         """Return the sources in a state: measured (``ok``), ``absent``, ``failed`` or ``stale``."""
         return tuple(source for source in self.sources if source.state is state)
@@ -66,10 +84,16 @@ class Examination:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blind:
-    """A fingerprint that can only answer *unknown* here, and what it lacks."""
+    """A fingerprint that can only answer *unknown* here, and what it lacks.
+
+    Attributes:
+        missing: names of metrics and facts.
+        sources: names of the sources that would give the metrics, and ``facts``.
+    """
 
     fingerprint: str
     missing: tuple[str, ...]
+    sources: tuple[str, ...]
 
 
 def examine(root: HostRoot, *, gpus: bool | None = None, pause_s: float = 0.1) -> Examination:
@@ -131,7 +155,13 @@ def blind(required: Mapping[str, Collection[str]], available: Collection[str]) -
     """
     there = frozenset(available)
     return tuple(
-        Blind(fingerprint=name, missing=missing)
+        Blind(fingerprint=name, missing=missing, sources=_sources_of(missing))
         for name, needs in sorted(required.items())
         if (missing := tuple(sorted(set(needs) - there)))
     )
+
+
+def _sources_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Return which sources would give some metrics; a metric that several give names the first, a fact none."""
+    found = {next((source for source, metrics in GIVEN_BY.items() if name in metrics), "facts") for name in names}
+    return tuple(sorted(found))

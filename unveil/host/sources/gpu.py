@@ -54,6 +54,7 @@ METRICS: tuple[Metric, ...] = (
     _metric("util", "1", "share of the driver's last sampling period in which a kernel ran (0 to 1)"),
     _metric("memory_util", "1", "share of that period in which memory was read or written (0 to 1)"),
     _metric("memory_used", "bytes", "memory allocated by processes, without what the driver reserves"),
+    _metric("memory_total", "bytes", "memory in all"),
     _metric("sm_clock", "MHz", "clock of the streaming multiprocessors"),
     _metric("memory_clock", "MHz", "clock of the memory"),
     _metric("power", "W", "power drawn by the board"),

@@ -66,7 +66,7 @@ def _read_memory(nvml: Any, gpu: Any) -> Values:
         if error.value not in NOT_SUPPORTED:
             raise
         memory = nvml.nvmlDeviceGetMemoryInfo(gpu)  # drivers before 510: counts what the driver reserves as used
-    return number("memory_used", memory.used)
+    return number("memory_used", memory.used) | number("memory_total", memory.total)
 
 
 def _read_reasons(nvml: Any, gpu: Any) -> Values:
@@ -84,7 +84,7 @@ def _read_reasons(nvml: Any, gpu: Any) -> Values:
 # Metrics, call, largest value that makes sense (in the driver's unit). Largest boards draw 1.4 kW today.
 QUERIES: tuple[Query, ...] = (
     Query(("gpu.util", "gpu.memory_util"), _read_utilization),
-    Query(("gpu.memory_used",), _read_memory),
+    Query(("gpu.memory_used", "gpu.memory_total"), _read_memory),
     Query(("gpu.sm_clock",), lambda n, g: number("sm_clock", n.nvmlDeviceGetClockInfo(g, n.NVML_CLOCK_SM), most=1e5)),
     Query(
         ("gpu.memory_clock",),

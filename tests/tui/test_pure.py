@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ from hypothesis import strategies as st
 import unveil_tui
 from unveil.errors import RefusedError
 from unveil_tui.drawing.bars import bar, signed_bar, trace
-from unveil_tui.rights import ACTING, READ_ONLY, RECORDING, GuardedWatcher
+from unveil_tui.rights import ACTING, QUESTIONS, READ_ONLY, RECORDING, GuardedWatcher
 from unveil_tui.screens.silence import literal
 
 SCREENS = Path(unveil_tui.__file__).parent / "screens"
 ORDERS = ("dry_run", "approve", "apply", "cancel", "rollback", "silence", "end_silence", "reload")
+SAID = ("mark",)  # in the replay's own journal, too
 
 
 class Recorder:
@@ -62,6 +64,7 @@ def test_what_is_forbidden_never_reaches_the_watcher(rights: Any) -> None:
 def test_a_plan_may_be_drawn_on_a_recording_and_not_read_only() -> None:
     assert RECORDING.why_not("plan") == ""
     assert READ_ONLY.why_not("plan")
+    assert READ_ONLY.why_not("mark")
     assert ACTING.why_not("apply") == ""
 
 
@@ -83,9 +86,12 @@ def test_screens_do_not_import_each_other() -> None:
 
 
 def test_the_cockpit_asks_only_for_what_the_watcher_answers() -> None:
-    from unveil.engine import commands, history, run_orders
+    from unveil.engine import closer_look, commands, history, run_orders
 
-    known = "".join(Path(str(module.__file__)).read_text() for module in (commands, history, run_orders))
-    asked = {"status", "windows", "episodes", "silences", "window", "episode", "run", "runs", "knowledge", "plan"}
-    for method in (*ORDERS, *asked):
-        assert f'"{method}"' in known
+    modules = (closer_look, commands, history, run_orders)
+    known = "".join(Path(str(module.__file__)).read_text() for module in modules)
+    package = "".join(path.read_text() for path in SCREENS.parent.rglob("*.py"))
+    asked = set(re.findall(r"(?:order|follow|call)\(\s*\"([a-z_]+)\"", package))
+    assert {"near", "series", "mark", "windows"} <= asked
+    for method in (*ORDERS, *SAID, *asked, *QUESTIONS):
+        assert f'"{method}"' in known, method

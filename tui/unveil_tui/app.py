@@ -70,7 +70,7 @@ class Cockpit(App[None]):
         "fleet": FleetScreen, "live": LiveScreen, "runs": RunsScreen, "knowledge": KnowledgeScreen,
     }  # fmt: skip
     COMMANDS: ClassVar[set[Any]] = App.COMMANDS | {CockpitCommands}
-    HORIZONTAL_BREAKPOINTS = [(0, "-thin"), (WIDTH, "-narrow"), (150, "-wide")]  # noqa: RUF012  # as Textual declares it
+    HORIZONTAL_BREAKPOINTS = [(0, "-thin"), (WIDTH, "-narrow"), (150, "-wide"), (220, "-huge")]  # noqa: RUF012  # as Textual declares it
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (HEIGHT, "-short"), (20, "-low"), (32, "-tall"), (56, "-towering")]  # noqa: RUF012  # as Textual declares it
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[Any]] = [

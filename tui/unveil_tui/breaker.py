@@ -28,6 +28,9 @@ def ask_to_stop(app: Bridge) -> None:
         return
     stopped = app.seen.stopped
     host = plain(app.seen.host)
+    if app.seen.status.get("breaker", {}).get("open"):
+        _ask_to_close(app, host)
+        return
     if stopped is None:
         app.ask(
             Prompt(
@@ -58,4 +61,37 @@ def ask_to_stop(app: Bridge) -> None:
             started_by="X",
         ),
         lambda: app.order("end_silence", {"id": stopped.id}, lambda _: app.say(f"automation on {host} may act again")),
+    )
+
+
+def _ask_to_close(app: Bridge, host: str) -> None:
+    """Ask for the reason, and then for a yes, to let automation act although runs went wrong."""
+    if reason := app.rights.why_not("reset_breaker"):
+        app.say(f"X: {reason}")
+        return
+    failures = app.seen.status["breaker"]["failures"]
+
+    def confirm(text: str) -> None:
+        app.confirm(
+            Question(
+                title="Close the breaker, and let automation act again?",
+                lines=(
+                    f"host    {host}",
+                    f"open    because {failures} runs went wrong within an hour",
+                    f"reason  {plain(text)}",
+                ),
+                started_by="X",
+            ),
+            lambda: app.order("reset_breaker", {"reason": text}, lambda _: app.say("the breaker is closed")),
+        )
+
+    app.ask(
+        Prompt(
+            title=f"The breaker of {host} is open: why may it be closed?",
+            lines=(f"{failures} runs went wrong within an hour. What was the cause, and is it gone?",),
+            does="goes on to the question",
+            hint="the disk was full, and is not",
+            wrong=needs_text,
+        ),
+        confirm,
     )

@@ -1,0 +1,270 @@
+"""Looking closely: near fingerprints, series, rules as they are written, drafts, times, copies; and what people say."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from unveil.records.match import Answer
+from unveil_tui.asking import length_of, moment_of
+from unveil_tui.drawing.bars import band, spark, tower
+from unveil_tui.drawing.markdown import code, of_window
+from unveil_tui.drawing.source import trouble, yaml_text
+from unveil_tui.exporting import write_new
+from unveil_tui.rights import READ_ONLY
+from unveil_tui.screens.ask import AskScreen
+from unveil_tui.screens.confirm import ConfirmScreen
+from unveil_tui.screens.draft import DraftScreen
+from unveil_tui.screens.episode import EpisodeScreen
+from unveil_tui.screens.fleet import FleetScreen
+from unveil_tui.screens.live import LiveScreen
+from unveil_tui.screens.rule import RuleScreen
+from unveil_tui.screens.run import RunScreen
+from unveil_tui.screens.window import WindowScreen
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN = "r0123456789ab"
+
+
+async def test_a_window_shows_bands_near_fingerprints_and_every_clause(watcher: Any, stage: Any) -> None:
+    near = replace(
+        watcher.episodes[0].last, fingerprint="nearly_this", answer=Answer.NO_MATCH,
+        clauses=tuple(replace(each, answer=Answer.NO_MATCH) for each in watcher.episodes[0].last.clauses),
+    )  # fmt: skip
+    watcher.nearly = [near]
+    async with stage.cockpit(watcher, size=(130, 44)) as (app, pilot):
+        await pilot.press("e")
+        await stage.until(pilot, lambda: "2 of 3 hold" in stage.screen_text(app))
+        text = stage.screen_text(app)
+        assert "memory       " in text
+        assert "├──┼──┤" in text
+        assert "+14.2" in text
+        assert "match      2/3 reduced_huge_page_coverage" in text
+        assert "nearly     1/3 nearly_this" in text
+        assert "?   faulting" in text
+        await stage.until(pilot, lambda: "expected 3 ± 3" in stage.screen_text(app))
+        await pilot.press("j")
+        await stage.until(pilot, lambda: "clauses of nearly_this: 1 of 3 hold" in stage.screen_text(app))
+        assert "no  thp_off" in stage.screen_text(app)
+
+
+@pytest.mark.slow
+async def test_o_reads_the_rule_and_marks_the_line_of_a_problem(watcher: Any, stage: Any) -> None:
+    watcher.stale = (stage.START_S, "/kb/fingerprints/memory/x.yml:2:1: no such clause [b]x[/b]")
+    async with stage.cockpit(watcher, size=(110, 34)) as (app, pilot):
+        await pilot.press("tab", "enter")
+        await stage.until(pilot, lambda: isinstance(app.screen, EpisodeScreen) and "thp_off" in stage.screen_text(app))
+        await pilot.press("o")
+        await stage.until(pilot, lambda: "no such clause [b]x[/b]" in stage.screen_text(app))
+        text = stage.screen_text(app)
+        assert isinstance(app.screen, RuleScreen)
+        assert ">>   2 signature:" in text
+        assert "match on cgroup:/kubepods/pod1" in text
+        await pilot.press("escape", "escape", "3")
+        await stage.until(pilot, lambda: "STALE" in stage.screen_text(app) and " 12 " in stage.screen_text(app))
+        await pilot.press("p")
+        await stage.until(pilot, lambda: ">>   2 signature:" in stage.screen_text(app))
+        await pilot.press("c")
+        assert app.clipboard == watcher.text
+
+
+@pytest.mark.slow
+async def test_a_draft_is_shown_copied_and_written_and_never_put_into_use(
+    watcher: Any, stage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with stage.cockpit(watcher, size=(110, 34)) as (app, pilot):
+        await pilot.press("enter")
+        await stage.until(pilot, lambda: isinstance(app.screen, WindowScreen))
+        await stage.settle(pilot)
+        await pilot.press("D")
+        await stage.until(pilot, lambda: isinstance(app.screen, AskScreen))
+        await pilot.press(*"No", "enter")
+        assert "lower case" in stage.screen_text(app)
+        await pilot.press("backspace", "backspace", *"slow_reclaim", "enter")
+        await stage.until(pilot, lambda: "name: slow_reclaim" in stage.screen_text(app))
+        assert isinstance(app.screen, DraftScreen)
+        await pilot.press("w")
+        await stage.until(pilot, (tmp_path / "slow_reclaim.test.yml").exists)
+        assert (tmp_path / "slow_reclaim.yml").read_text() == "name: slow_reclaim\n"
+        assert watcher.orders == []
+
+
+@pytest.mark.slow
+async def test_a_time_is_jumped_to_and_wrong_ones_are_said(watcher: Any, stage: Any) -> None:
+    watcher.push(count=300)
+    async with stage.cockpit(watcher) as (app, pilot):
+        await pilot.press("t")
+        await stage.until(pilot, lambda: isinstance(app.screen, AskScreen))
+        await pilot.press(*"late", "enter")
+        assert "write 18:19" in stage.screen_text(app)
+        for _ in "late":
+            await pilot.press("backspace")
+        await pilot.press(*"-4m", "enter")
+        await stage.until(pilot, lambda: "PAUSED" in stage.screen_text(app))
+        await stage.until(pilot, lambda: "window 119" in stage.screen_text(app))
+        await pilot.press("space")
+        await stage.until(pilot, lambda: "PAUSED" not in stage.screen_text(app))
+
+
+async def test_what_a_person_says_of_an_episode_is_kept_and_shown(watcher: Any, stage: Any) -> None:
+    async with stage.cockpit(watcher, size=(110, 34)) as (app, pilot):
+        await pilot.press("a")
+        assert "move to an episode first" in stage.said(app)
+        await pilot.press("tab", "a")
+        await stage.until(pilot, lambda: "acked" in stage.screen_text(app))
+        await pilot.press("f")
+        await stage.until(pilot, lambda: isinstance(app.screen, AskScreen))
+        await pilot.press("enter")
+        assert "needs a text" in stage.screen_text(app)
+        await pilot.press(*"backup", "enter")
+        await stage.until(pilot, lambda: app.seen.said_of(watcher.episodes[0].id) == ("acknowledged", "false_positive"))
+        await pilot.press("n")
+        await stage.until(pilot, lambda: isinstance(app.screen, AskScreen))
+        await pilot.press("escape")
+        assert isinstance(app.screen, LiveScreen)
+        assert [(name, given["kind"], given["text"]) for name, given in watcher.orders] == [
+            ("mark", "acknowledged", ""), ("mark", "false_positive", "backup"),
+        ]  # fmt: skip
+
+
+@pytest.mark.slow
+async def test_x_stops_all_automation_with_a_reason_and_y_lets_it_act_again(watcher: Any, stage: Any) -> None:
+    async with stage.cockpit(watcher, size=(110, 34)) as (app, pilot):
+        await pilot.press("X")
+        await stage.until(pilot, lambda: isinstance(app.screen, AskScreen))
+        assert "Stop all automation on gpu-node-17?" in stage.screen_text(app)
+        await pilot.press(*"storm", "enter")
+        await stage.until(pilot, lambda: "automation STOPPED" in stage.screen_text(app))
+        method, given = watcher.orders[-1]
+        assert (method, given["fingerprint"], given["entity"], given["reason"]) == ("silence", "*", "*", "storm")
+        await pilot.press("X")
+        await stage.until(pilot, lambda: isinstance(app.screen, ConfirmScreen) and app.screen._armed)
+        await pilot.press("X", "enter")
+        assert isinstance(app.screen, ConfirmScreen)
+        await pilot.press("y")
+        await stage.until(pilot, lambda: watcher.orders[-1][0] == "end_silence")
+
+
+@pytest.mark.slow
+async def test_verification_shows_what_it_waits_for_and_undo_who_changed_it_since(watcher: Any, stage: Any) -> None:
+    async with stage.cockpit(watcher, size=(110, 40)) as (app, pilot):
+        await pilot.press("tab", "r")
+        await stage.until(pilot, lambda: isinstance(app.screen, RunScreen) and "f00dcafef00d" in stage.screen_text(app))
+        watcher.do_approve(RUN, "x")
+        watcher.do_apply(RUN, "x")
+        watcher.step(RUN, "verifying", "applied")
+        await stage.until(pilot, lambda: "verifying, an answer in 41 s" in stage.screen_text(app))
+        assert "yes     memory.cgroup_huge_share.last: 0.02 → 0.4 (+1900%)" in stage.screen_text(app)
+        watcher.step(RUN, "kept", "verified")
+        await stage.until(pilot, lambda: "restore_huge_pages: kept" in stage.said(app))
+        watcher.changed_by, watcher.now = "run r9", {"file:/sys/kernel/mm/transparent_hugepage/enabled": "never"}
+        await pilot.press("escape")
+        await stage.until(pilot, lambda: isinstance(app.screen, LiveScreen))
+        await pilot.press("u")
+        await stage.until(pilot, lambda: isinstance(app.screen, ConfirmScreen) and app.screen._armed)
+        assert "changed since by run r9" in " ".join(stage.screen_text(app).split())
+        await pilot.press("u", "escape")
+        assert watcher.orders[-1][0] == "apply"
+
+
+@pytest.mark.slow
+async def test_runs_have_views_and_say_when_their_record_was_altered(watcher: Any, stage: Any) -> None:
+    watcher.broken_link = 7
+    watcher.runs = [stage.planned_run(watcher.episodes[0])]
+    async with stage.cockpit(watcher, size=(110, 34)) as (app, pilot):
+        await pilot.press("2")
+        await stage.until(pilot, lambda: "RECORD ALTERED at step 7" in stage.screen_text(app))
+        await pilot.press("v", "v")
+        await stage.until(pilot, lambda: "0 runs, newest first, view: under way of 1" in stage.screen_text(app))
+
+
+async def test_a_fleet_shows_the_worst_host_first_and_nothing_of_one_host_on_another(watcher: Any, stage: Any) -> None:
+    from unveil_tui.app import Cockpit
+
+    other = type(watcher)()
+    other.host, other.episodes, other.windows = "quiet-node", [], [stage.window(n) for n in range(20)]
+    gone = type(watcher)()
+    gone.absent = True
+    app = Cockpit(None, hosts={"quiet": lambda: other, "sick": lambda: watcher, "gone": lambda: gone})
+    async with app.run_test(size=(130, 30), notifications=True) as pilot:
+        await stage.until(pilot, lambda: stage.screen_text(app).count("manual") == 2)
+        await stage.until(pilot, lambda: "1 without an answer" in stage.screen_text(app))
+        lines = stage.screen_text(app).splitlines()
+        order = [line.split()[0] for line in lines[2:5]]
+        assert order == ["gone", "sick", "quiet"]
+        assert "reduced_huge_page_co" in lines[3]
+        await pilot.press("j", "enter")
+        await stage.until(pilot, lambda: "gpu-node-17" in stage.screen_text(app))
+        await pilot.press("tab", "enter")
+        await stage.until(pilot, lambda: isinstance(app.screen, EpisodeScreen))
+        await pilot.press("0")
+        await stage.until(pilot, lambda: isinstance(app.screen, FleetScreen))
+        await pilot.press("j", "enter")
+        await stage.until(pilot, lambda: "quiet-node" in stage.screen_text(app))
+        assert isinstance(app.screen, LiveScreen)
+        assert "firing" not in stage.screen_text(app)
+        assert len(app.screen_stack) == 1
+
+
+@pytest.mark.slow
+async def test_read_only_looks_closely_and_says_why_it_does_not_act(watcher: Any, stage: Any) -> None:
+    async with stage.cockpit(watcher, rights=READ_ONLY, size=(110, 34)) as (app, pilot):
+        await pilot.press("tab")
+        for key in ("a", "f", "n", "u", "x", "X", "s", "r"):
+            await pilot.press(key)
+        await stage.settle(pilot)
+        assert isinstance(app.screen, LiveScreen)
+        assert watcher.orders == []
+        assert stage.said(app).count("it only looks") >= 7
+
+
+def test_a_series_is_drawn_between_its_own_bounds_and_absent_is_blank() -> None:
+    assert tower([0.0, 8.0, None], low=0, high=8, rows=2) == [" █ ", "▁█ "]
+    assert spark([1.0, None, 2.0], 5) == "  ▁ █"
+    assert spark([], 3) == "   "
+    assert band(0.0, 17) == "     ├──●──┤     "
+    assert band(1e9, 17).endswith("●")
+    assert band(-1e9, 17).startswith("●")
+
+
+def test_markdown_cannot_be_left_by_what_a_tenant_wrote(stage: Any) -> None:
+    assert code("a`b``c|d") == "``` a`b``c¦d ```"
+    assert "\x1b" not in code(stage.HOSTILE)
+    text = of_window(stage.window(55, severity=4.5), (), host="h`]|\n# x")
+    assert "\n# x" not in text
+    assert "| `memory.page_faults.rate` | 70.0% | 9,000 | 120 | +14.2 |" in text
+
+
+def test_a_file_is_never_overwritten(tmp_path: Path) -> None:
+    assert write_new("1", "x.md", tmp_path).name == "x.md"
+    assert write_new("2", "x.md", tmp_path).name == "x-1.md"
+    assert (tmp_path / "x.md").read_text() == "1"
+
+
+def test_times_and_lengths_are_understood_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(os.environ, "TZ", "UTC")
+    time.tzset()
+    now_s = 1_764_072_000.0  # 2025-11-25 12:00
+    assert moment_of("-10m", now_s) == now_s - 600
+    assert moment_of("11:59:30", now_s) == now_s - 30
+    assert moment_of("12:01", now_s) == now_s - 86400 + 60, "not come yet today: yesterday's"
+    assert moment_of("11-24 12:00", now_s) == now_s - 86400
+    for wrong in ("", "noon", "25:00", "12:61", "-x", "13-01 12:00"):
+        assert moment_of(wrong, now_s) is None
+    assert length_of("2h") == 7200
+    assert length_of("2 weeks") is None
+
+
+def test_a_problem_names_its_file_and_line() -> None:
+    found = trouble("/kb/fingerprints/a.yml:3:7: what: ever", "/kb")
+    assert found is not None
+    assert (found.path, found.line, found.what) == ("fingerprints/a.yml", 3, "what: ever")
+    assert trouble("something else", "/kb") is None
+    assert ">>   2 b: \\x1b[2J" in yaml_text("a: 1\nb: \x1b[2J\n", [replace(found, line=2)]).plain

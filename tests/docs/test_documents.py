@@ -57,6 +57,9 @@ NOT_RUN = {
     "unveil runs apply": "changes this host; tests/journeys goes this way",
     "unveil runs rollback": "changes this host; tests/journeys goes this way",
     "unveil runs show": "needs a run; tests/journeys goes this way",
+    "unveil runs reset": "needs a breaker that is open; tests/engine/test_run_orders.py resets it",
+    "unveil runs release": "tests/engine/test_run_orders.py goes this way",
+    "unveil fleet": "needs hosts; tests/journeys/test_fleet.py makes three and goes this way",
     "unveil episodes --open": "its output needs an episode; `unveil episodes` is run below",
 }
 MAY_FIND = ("status", "doctor", "explain", "replay", "kb")  # for these exit 1 is an answer, not a failure

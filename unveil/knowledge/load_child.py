@@ -26,6 +26,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -42,7 +43,7 @@ from unveil.records.site import Filter, Profiles
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-DEADLINE_S = 30.0
+DEADLINE_S = 120.0
 LINGER_S = 60.0
 MAX_LINE = 64_000_000
 _MEMORY_BYTES = 2 << 30  # address space: far above need, and a bound on what a hostile file can cost
@@ -175,19 +176,41 @@ def serve(requests: IO[bytes], answers: IO[bytes], *, linger_s: float = LINGER_S
     from unveil.knowledge.loading import Loader  # the watcher imports this module without that weight
 
     loaders: dict[str, Loader] = {}
+    written: dict[int, _Written] = {}  # a loader hands out the same record as long as its file stays the same
     while select.select([requests], [], [], linger_s)[0] and (line := requests.readline()):
         try:
             request = json.loads(line)
             loader = loaders.setdefault(request["root"], Loader(request["root"]))
             loaded = loader.load(generation=request["generation"])
-            lines = list(_answer(loaded, frozenset(request["known"])))
+            lines = list(_answer(loaded, frozenset(request["known"]), written))
         except Exception as error:  # noqa: BLE001  # whatever breaks is told to the watcher, which keeps the old
             lines = [{"failed": f"{type(error).__name__}: {error}"}]
         answers.write(b"".join(json.dumps(each).encode() + b"\n" for each in lines))
         answers.flush()
 
 
-def _answer(loaded: Loaded, known: frozenset[str]) -> Iterator[Mapping[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A record as it travels. It holds the record, so that no other one can have its identity."""
+
+    record: Any
+    digest: str
+    value: Any
+
+
+def _written(kind: str, record: Any) -> _Written:
+    value = encode(record)
+    text = json.dumps([kind, value], sort_keys=True)
+    return _Written(record, hashlib.sha256(text.encode()).hexdigest()[:24], value)
+
+
+def _answer(loaded: Loaded, known: frozenset[str], written: dict[int, _Written]) -> Iterator[Mapping[str, Any]]:
+    """Yield the lines of an answer.
+
+    Args:
+        known: digests of the records that the watcher has.
+        written: how records travelled last time, by identity; brought up to date.
+    """
     base = loaded.knowledge
     groups: dict[str, tuple[Any, ...]] = dict.fromkeys(_RECORDS, ())
     groups["Problem"] = loaded.problems
@@ -196,15 +219,16 @@ def _answer(loaded: Loaded, known: frozenset[str]) -> Iterator[Mapping[str, Any]
         groups |= {"Correlation": base.correlations, "Profiles": (base.profiles,)}
     told: dict[str, Any] = {"digest": loaded.digest, "usable": base is not None}
     told |= {"root": base.root, "site": encode(base.site)} if base is not None else {}
+    met: dict[int, _Written] = {}
     for kind, records in groups.items():
         told[kind] = []
         for record in records:
-            value = encode(record)
-            text = json.dumps([kind, value], sort_keys=True)
-            digest = hashlib.sha256(text.encode()).hexdigest()[:24]
-            told[kind].append(digest)
-            if digest not in known:
-                yield {"record": kind, "digest": digest, "value": value}
+            each = met[id(record)] = written.get(id(record)) or _written(kind, record)
+            told[kind].append(each.digest)
+            if each.digest not in known:
+                yield {"record": kind, "digest": each.digest, "value": each.value}
+    written.clear()
+    written.update(met)
     yield {"loaded": told}
 
 

@@ -61,10 +61,11 @@ def check_links(shelf: Shelf, *, now_s: float) -> Iterator[Problem]:
             if name not in shelf.correlations:
                 yield from _link(shelf, document, ("fingerprints", index), "fingerprint", name)
         yield from _expiry(document, now_s)
+    tested = {**shelf.fingerprints, **shelf.correlations}
     for name, document in shelf.tests.items():
         what = "fingerprint" if "fingerprint" in document.data else "correlation"
         yield from _link(shelf, document, (what,), what, name)
-        beside = {**shelf.fingerprints, **shelf.correlations}.get(name)
+        beside = tested.get(name)
         if beside is not None and posixpath.dirname(beside.file) != posixpath.dirname(document.file):
             said = f"the test of {name!r} does not stand beside it"
             yield finding("K103", document, (what,), said, f"move it to {posixpath.dirname(beside.file)}")

@@ -61,6 +61,31 @@ def test_a_plan_that_is_asked_for_twice_is_one_run(rig: Callable[..., Any]) -> N
     assert other.id != first.id, "another episode is another run"
 
 
+def test_five_identical_matches_at_once_are_one_run(rig: Callable[..., Any]) -> None:
+    here = rig()
+    runs = {here.driver.propose(here.drawn(episode=number), actor="watcher").id for number in range(1, 6)}
+    assert len(runs) == 1
+    assert len(here.queries.runs()) == 1
+
+
+def test_an_hour_of_matches_under_the_default_profile_leaves_every_setting_as_it_was(rig: Callable[..., Any]) -> None:
+    here = rig()
+    here.profile, here.matching = Mode.OBSERVE, True
+
+    def content() -> dict[str, bytes]:
+        return {str(path): path.read_bytes() for path in here.root.rglob("*") if path.is_file()}
+
+    before = content()
+    for second in range(3600):
+        if second % 60 == 0:
+            with pytest.raises(RefusedError, match="observe only"):
+                here.driver.propose(here.drawn(episode=second + 1), actor="watcher")
+        assert here.second() == ()
+    assert content() == before
+    assert here.queries.runs() == ()
+    assert here.driver.active == 0
+
+
 def test_another_hash_than_the_one_shown_is_refused(rig: Callable[..., Any]) -> None:
     here = rig()
     run = here.planned()

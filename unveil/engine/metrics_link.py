@@ -15,7 +15,6 @@ import os
 import socket
 import subprocess
 import sys
-from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from unveil.engine.metrics import Family
 
-EVERY_NS = 5_000_000_000
+EVERY_NS = 10_000_000_000
 _FIRST_PAUSE_NS = 1_000_000_000
 _LONGEST_PAUSE_NS = 60_000_000_000
 _WAIT_S = 2.0
@@ -119,7 +118,7 @@ class MetricsLink:
             self._start(now_ns)
         if self._process is not None and now_ns >= self._due_ns and not self._unsent:
             self._due_ns = now_ns + EVERY_NS
-            told = [astuple(family) for family in families()]
+            told = [(each.name, each.kind, each.help, each.labels, each.samples) for each in families()]
             self._unsent = json.dumps(told, separators=(",", ":")).encode() + b"\n"
             self._push()
 

@@ -1,4 +1,4 @@
-"""Draw `docs/cockpit.svg`: the cockpit on the demo's recording, at a moment when an anomaly is matched.
+"""Draw the cockpit on the demo's recording: `docs/cockpit.svg` when an anomaly is matched, and one of its windows.
 
 python docs/draw_cockpit.py
 """
@@ -17,25 +17,35 @@ from unveil.cli.demo import recording
 from unveil.cli.tui import PacedReplay
 from unveil_tui.app import Cockpit
 from unveil_tui.rights import RECORDING
+from unveil_tui.screens.window import WindowScreen
+from unveil_tui.widgets.near_panel import NearPanel
 
 if TYPE_CHECKING:
     from unveil.records.window import WindowSummary
 
 SPEED = 30.0
 MATCHED = 8  # windows that are anomalous and matched, at the end of the trace
+TITLE = "unveil tui --replay demo"
 
 
-async def draw(path: Path) -> None:
+async def draw(folder: Path) -> None:
     """Watch the recording until enough windows are anomalous and matched, and save what stands on the screen."""
     replay = PacedReplay(recording(), speed=SPEED)
     app = Cockpit(replay, rights=RECORDING)
     try:
-        async with app.run_test(size=(120, 34)) as pilot:
+        async with app.run_test(size=(120, 40)) as pilot:
             while sum(_explained(window) for window in app.seen.windows) < MATCHED:
                 await pilot.pause(0.1)
             await pilot.press("space")
             await pilot.pause(0.5)
-            path.write_text(app.export_screenshot(title="unveil tui --replay recording.parquet"))
+            (folder / "cockpit.svg").write_text(app.export_screenshot(title=TITLE))
+            newest = [window for window in app.seen.windows if _explained(window)][-1]
+            app.push_screen(WindowScreen(f"{newest.watch}:{newest.index}"))
+            await pilot.pause(1.0)
+            while not app.screen.query_one(NearPanel).picked:
+                await pilot.pause(0.1)
+            await pilot.pause(1.0)
+            (folder / "cockpit-window.svg").write_text(app.export_screenshot(title=TITLE))
     finally:
         replay.close()
 
@@ -46,4 +56,4 @@ def _explained(window: WindowSummary) -> bool:
 
 
 if __name__ == "__main__":
-    asyncio.run(draw(Path(__file__).with_name("cockpit.svg")))
+    asyncio.run(draw(Path(__file__).parent))

@@ -47,6 +47,7 @@ NOT_RUN = {
     "unveil kb lint --kb /etc/unveil/kb": "needs the copy in /etc",
     "unveil watch": "runs until it is stopped; the fixture starts one, with less",
     "unveil tui": "needs a terminal; tests/tui drives it",
+    "ssh -N -L": "needs another host",
     "unveil record": "takes minutes; tests/host/test_recording.py writes recordings",
     "unveil gpu re": "needs GPUs; tests/engine/test_gpu_orders.py goes this way",
     "unveil replay slow-node.parquet": "needs that recording",

@@ -29,9 +29,10 @@ are planned, tried, approved, applied, verified and undone from here. `?` lists 
 
 With --replay a recording is watched as if it were live; nothing can be applied then. With several --socket, or a folder
 of sockets, it begins with all hosts. With --serve it is shown in a browser, and only looks unless --act is given."""
-EXAMPLE = "unveil tui --replay slow-node.parquet"
+EXAMPLE = "unveil tui --replay demo"
 ANSWER_S = 5.0  # a watcher answers within a tick; the screens say so when it does not
 PORT = 8765
+DEMO = "demo"  # the recording that is shipped
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--socket", action="append", type=Path, metavar="PATH",
         help="a watcher's control socket, or a folder of sockets; may be given several times",
     )  # fmt: skip
-    parser.add_argument("--replay", metavar="FILE", help="watch a recording made by `unveil record`")
+    parser.add_argument("--replay", metavar="FILE", help="watch a recording made by `unveil record`, or `demo`")
     parser.add_argument("--speed", type=float, default=20.0, metavar="N", help="of --replay (default: 20 times)")
     parser.add_argument("--kb", default="", metavar="DIR", help="knowledge base of --replay (default: the shipped)")
     parser.add_argument("--read-only", action="store_true", help="look, and refuse everything that acts")
@@ -68,7 +69,11 @@ def run(arguments: argparse.Namespace) -> int:
     if not in_browser and not (sys.stdin.isatty() and sys.stderr.isatty()):  # Textual draws on stderr
         raise UsageError("the cockpit needs a terminal", hint="`unveil status --watch` prints one line a window")
     if arguments.replay is not None:
-        replay = PacedReplay(arguments.replay, kb=arguments.kb, speed=arguments.speed)
+        from unveil.cli.demo import recording
+
+        shipped = arguments.replay == DEMO and not Path(DEMO).exists()
+        path = recording() if shipped else arguments.replay
+        replay = PacedReplay(path, kb=arguments.kb, speed=arguments.speed)
         try:
             return _open(replay, read_only=arguments.read_only, recording=True)
         finally:

@@ -22,6 +22,7 @@ from unveil.detection.rule import DEFAULT_RULE
 from unveil.engine.replaying import RecordedWatch
 from unveil.errors import BadInputError, UnreadableError, UnveilError
 from unveil.knowledge.backtest import Action, Fire, SeenWindow, Trace
+from unveil.knowledge.inventory import groups_of
 from unveil.knowledge.labels import labels_beside, read_labels
 from unveil.knowledge.tuning import relabelled, variants
 from unveil.records.match import EpisodeState
@@ -263,5 +264,6 @@ class Desk:
 
     def _ceiling(self, fix: Remediation) -> Mode:
         if self._profile == SITE:
-            return self._watch.knowledge.current.profiles.mode(fix.name, fix.mode, host=self._watch.host)
+            current, host = self._watch.knowledge.current, self._watch.host
+            return current.profiles.mode(fix.name, fix.mode, host=host, groups=groups_of(host, current.groups))
         return min(Mode(self._profile), fix.mode, key=tuple(Mode).index)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from unveil.errors import RefusedError
 from unveil.knowledge.content import knowledge_root
+from unveil.knowledge.inventory import groups_of
 from unveil.knowledge.knowledge_base import KnowledgeBase, state_of
 from unveil.knowledge.reload import Reloader
 
@@ -95,7 +96,8 @@ class KnowledgeInUse:
         from unveil.records.remediation import Mode
 
         if profile == "site":
-            return self.current.profiles.mode(remediation.name, remediation.mode, host=host)
+            groups = groups_of(host, self.current.groups)
+            return self.current.profiles.mode(remediation.name, remediation.mode, host=host, groups=groups)
         modes = tuple(Mode)
         return min(Mode(profile), remediation.mode, key=modes.index)
 

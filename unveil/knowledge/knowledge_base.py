@@ -34,6 +34,7 @@ class KnowledgeBase:
         root: the folder, symbolic links resolved; where playbooks are run from.
         fingerprints, remediations, filters, correlations: sorted by name.
         site: values of the site by name.
+        groups: host → groups of Ansible's inventory that it belongs to.
     """
 
     generation: int
@@ -45,6 +46,7 @@ class KnowledgeBase:
     correlations: tuple[Correlation, ...] = ()
     site: Mapping[str, FactValue] = field(default_factory=dict)
     profiles: Profiles = field(default_factory=Profiles)
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def _fingerprints(self) -> dict[str, Fingerprint]:

@@ -148,6 +148,7 @@ class LoadChild:
                 filters=tuple(named["Filter"]),
                 correlations=tuple(named["Correlation"]),
                 profiles=named["Profiles"][0],
+                groups={host: tuple(groups) for host, groups in loaded["groups"].items()},
                 site={
                     name: tuple(value) if isinstance(value, list) else value for name, value in loaded["site"].items()
                 },
@@ -218,7 +219,7 @@ def _answer(loaded: Loaded, known: frozenset[str], written: dict[int, _Written])
         groups |= {"Fingerprint": base.fingerprints, "Remediation": base.remediations, "Filter": base.filters}
         groups |= {"Correlation": base.correlations, "Profiles": (base.profiles,)}
     told: dict[str, Any] = {"digest": loaded.digest, "usable": base is not None}
-    told |= {"root": base.root, "site": encode(base.site)} if base is not None else {}
+    told |= {"root": base.root, "site": encode(base.site), "groups": encode(base.groups)} if base is not None else {}
     met: dict[int, _Written] = {}
     for kind, records in groups.items():
         told[kind] = []

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from unveil.knowledge.checks import file_finding, nearest, silence
 from unveil.knowledge.content import FINGERPRINTS, INVENTORY, PLAYBOOKS
+from unveil.knowledge.inventory import groups_of_hosts
 from unveil.knowledge.knowledge_base import KnowledgeBase, Loaded
 from unveil.knowledge.pack import Pack, read_pack
 from unveil.knowledge.parse import (
@@ -48,6 +49,7 @@ _CORRELATIONS = f"{FINGERPRINTS}/{FOLDER}/"
 _IDENTIFIED = ("Fingerprint", "Correlation", "Remediation", "Filter")
 _VALUES = f"{INVENTORY}/values.yml"
 _PROFILES = f"{INVENTORY}/profiles.yml"
+_HOSTS = f"{INVENTORY}/hosts.yml"
 _FILTERS = f"{INVENTORY}/filters"
 _ANSIBLE = tuple(f"{INVENTORY}/{name}" for name in ("hosts", "group_vars/", "host_vars/"))
 
@@ -233,9 +235,21 @@ class _Loading:
                 "Correlation", lambda each: parse_correlation(each.document.data, each.relative)
             ),
             filters=self._records("Filter", lambda each: parse_filter(each.document.data, each.relative)),
+            groups=self._groups(),
             site=parse_site_values(site[0].document.data) if site else {},
             **more,
         )
+
+    def _groups(self) -> dict[str, tuple[str, ...]]:
+        """Return the groups of the hosts in Ansible's inventory, none where it is of another form."""
+        content = self.pack.files.get(_HOSTS)
+        if content is None:
+            return {}
+        key = ("inventory", self.pack.digests[_HOSTS])
+        found: dict[str, tuple[str, ...]] = self.once(
+            key, lambda: groups_of_hosts(read_yaml(_HOSTS, content, ours=False).data)
+        )
+        return found
 
     def _records(self, kind: str, parse: Callable[[Judged], Any]) -> tuple[Any, ...]:
         records = []

@@ -208,10 +208,11 @@ class Reloader:
 
     def _work(self) -> None:
         while not self._stopping:
-            if self._changed.wait(timeout=self._rescan_s):
+            told = self._changed.wait(timeout=self._rescan_s)
+            if told:
                 self._settle()
             if not self._stopping:
-                self._look()
+                self._look(told=told)
 
     def _settle(self) -> None:
         """Wait until nothing changed for a while, at most for the cap; a person who asked need not wait."""
@@ -225,10 +226,15 @@ class Reloader:
         self._changed.clear()
         self._asked = False
 
-    def _look(self) -> None:
-        """Load the folder if its content is not what was loaded last."""
+    def _look(self, *, told: bool) -> None:
+        """Load the folder if its content is not what was loaded last.
+
+        Args:
+            told: whether something was seen to happen. Then the child, which is awake, reads and compares; a rescan does
+                it here, so that no child need be there all the time.
+        """
         self._follow()
-        if read_pack(self._root).digest == self._digest:
+        if not told and read_pack(self._root).digest == self._digest:
             return
         try:
             loaded = self._child.load(self._root, generation=self._generation + 1)
@@ -237,6 +243,8 @@ class Reloader:
                 file=str(self._root), line=1, column=1, check="K008", what=error.what, hint=error.hint or ""
             )
             loaded = Loaded(knowledge=None, problems=(problem,))  # no digest: the next look tries again
+        if loaded.digest and loaded.digest == self._digest:
+            return
         self._digest = loaded.digest
         if loaded.knowledge is not None:
             self._generation += 1

@@ -50,6 +50,15 @@ EXPORT Return nvmlDeviceGetNvLinkState(Gpu *gpu, unsigned link, unsigned *active
     return SUCCESS;
 }
 
+EXPORT Return nvmlDeviceGetNvLinkRemotePciInfo_v2(Gpu *gpu, unsigned link, PciInfo *info)
+{
+    ENTER(gpu);
+    memset(info, 0, sizeof *info); /* two switches, the links spread over them */
+    info->bus = 0x8 + link % 2;
+    snprintf(info->bus_id, sizeof info->bus_id, "00000000:%02X:00.0", info->bus);
+    return SUCCESS;
+}
+
 typedef struct { unsigned version; unsigned char cluster[16]; int status; unsigned clique, state, health; } Fabric;
 
 EXPORT Return nvmlDeviceGetGpuFabricInfoV(Gpu *gpu, Fabric *fabric)

@@ -26,6 +26,7 @@ _STEADY = tuple(
         "sm_clock_max",
         "bar1_total",
         "applications_clocks_default",
+        "nvlink_peers",
     )
 )
 # Not to be believed while the driver is silent, with the setting that some of them are.

@@ -125,6 +125,8 @@ _NIC = _kinds(
     ("network.nic_speed_share", _NUMBER, "1", "speed of the link against the fastest that the NIC could have"),
     ("network.nic_rx_ring", _NUMBER, "packets", "received packets that may wait, per queue"),
     ("network.nic_rx_ring_max", _NUMBER, "packets", "the most that the NIC could let wait"),
+    ("network.nic_pause_rx", _BOOLEAN, "", "whether the NIC stops sending when the other side asks for a pause"),
+    ("network.nic_pause_tx", _BOOLEAN, "", "whether the NIC asks the other side for a pause when its ring is full"),
     ("network.nic_gro", _BOOLEAN, "", "whether received packets of one flow are joined"),
     ("network.nic_tso", _BOOLEAN, "", "whether the NIC cuts what TCP sends into packets"),
     ("network.nic_irq_cpus", _NUMBER, "CPUs", "CPUs that its interrupts in use go to"),
@@ -183,6 +185,7 @@ _GPU = _kinds(
     ("gpu.repair_pending", _BOOLEAN, "", "whether bad memory waits for a reset to be put out of use"),
     ("gpu.repair_failed", _BOOLEAN, "", "whether putting bad memory out of use has failed"),
     ("gpu.iommu", _TEXT, "", "how its memory accesses are translated: identity (not at all), DMA, DMA-FQ"),
+    ("gpu.nvlink_peers", _LIST, "", "PCI addresses of what its active NVLink links lead to: GPUs or switches"),
     ("gpu.redirecting_ports", _NUMBER, "ports", "PCIe ports above it that send its peers' traffic up to the root"),
 )
 

@@ -253,3 +253,12 @@ def test_one_gpu_is_taken_without_a_call_for_another_that_hangs(nvml, source: Gp
     alone.attach(nvml.uuid(1))
     assert alone.read(nvml.uuid(1), slow=True).values["gpu.temperature"] == 40.0
     nvml.state.update({"gpu0.delay.*": None})
+
+
+@pytest.mark.gcc
+def test_the_peers_of_active_links_are_named_by_their_address(nvml, source: GpuSource) -> None:
+    assert source.identify(nvml.uuid()).facts["gpu.nvlink_peers"] == ("0000:08:00.0", "0000:09:00.0")
+    nvml.state.set_gpu(nvlinks=2, nvlinks_down=1)
+    assert source.identify(nvml.uuid()).facts["gpu.nvlink_peers"] == ("0000:09:00.0",)
+    nvml.state.set_gpu(nvlinks=0)
+    assert source.identify(nvml.uuid()).reasons["gpu.nvlink_peers"] == "Not Supported"

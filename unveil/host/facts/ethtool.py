@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 _OFFLOADS = {"network.nic_gro": (0x2B, "rx-gro"), "network.nic_tso": (0x1E, "tx-tcp-segmentation")}
 _RINGS = ("network.nic_rx_ring", "network.nic_rx_ring_max")
+_PAUSES = ("network.nic_pause_rx", "network.nic_pause_tx")
 _FASTEST = "network.nic_speed_max"
 
 _SIOCETHTOOL = 0x8946
-_GET_RINGS, _GET_LINK = 0x10, 0x4C
+_GET_RINGS, _GET_PAUSE, _GET_LINK = 0x10, 0x12, 0x4C
 _LINK_HEAD = 48  # bytes of struct ethtool_link_settings before its three masks
 
 # First and last bit of ETHTOOL_LINK_MODE_* of one speed (Mbit/s); bits in between are no speeds.
@@ -57,6 +58,10 @@ def tell_driver(sheet: FactSheet, name: str) -> None:
         _, most, _, _, _, now, *_ = struct.unpack("9I", answer)
         _tell_size(sheet, name, _RINGS[0], now, setting=f"ethtool:{name}/ring/rx")
         _tell_size(sheet, name, _RINGS[1], most)
+    answer = _ask(sheet, name, struct.pack("4I", _GET_PAUSE, 0, 0, 0), _PAUSES)
+    if answer is not None:
+        for fact, on in zip(_PAUSES, struct.unpack("4I", answer)[2:], strict=True):
+            sheet.tell(fact, bool(on), _nic(name))
     modes = _link_modes(sheet, name)
     if modes is not None:
         fastest = fastest_mbit(modes)

@@ -33,6 +33,9 @@ _REASONS = {
 _IDLE = 0x1
 _OTHER = ~(_IDLE | 0x4 | 0x20 | 0x40 | 0x8 | 0x80)
 
+_INVALID_ARGUMENT = 2  # asked for a link that the GPU does not have
+_MOST_LINKS = 36
+
 _BLANK_32 = 0xFFFF_FFFF  # drivers answer this where they have no value
 _BLANK_64 = 0x7FFF_FFFF_FFFF_FF00  # … and something just below 2^63 (blanks 2^63-16 to 2^63-1)
 
@@ -191,6 +194,26 @@ def _read_applications_clocks(nvml: Any, gpu: Any) -> dict[str, FactValue]:
     }
 
 
+def active_links(nvml: Any, gpu: Any) -> list[int]:
+    """Return the NVLink links that are active; NVMLError where the GPU has none at all."""
+    active = []
+    for link in range(_MOST_LINKS):
+        try:
+            if nvml.nvmlDeviceGetNvLinkState(gpu, link):
+                active.append(link)
+        except nvml.NVMLError as error:
+            if link and error.value in {_INVALID_ARGUMENT, *NOT_SUPPORTED}:
+                break  # there are no more
+            raise
+    return active
+
+
+def _read_peers(nvml: Any, gpu: Any) -> dict[str, FactValue]:
+    peers = {nvml.nvmlDeviceGetNvLinkRemotePciInfo(gpu, link).busId for link in active_links(nvml, gpu)}
+    texts = (peer.decode("ascii") if isinstance(peer, bytes) else peer for peer in peers)
+    return {"gpu.nvlink_peers": tuple(sorted(pci_address(text) for text in texts))}
+
+
 def _read_repairs(nvml: Any, gpu: Any) -> dict[str, FactValue]:
     """Read what became of bad memory: rows that are remapped (since Ampere), pages that are retired (before)."""
     try:
@@ -231,4 +254,5 @@ FACT_QUERIES: tuple[tuple[tuple[str, ...], Callable[[Any, Any], dict[str, FactVa
         _read_applications_clocks,
     ),
     (("gpu.repair_pending", "gpu.repair_failed"), _read_repairs),
+    (("gpu.nvlink_peers",), _read_peers),
 )

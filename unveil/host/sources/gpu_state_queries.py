@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any
 
-from unveil.host.sources.gpu_queries import NOT_SUPPORTED, Query, number
+from unveil.host.sources.gpu_queries import Query, active_links, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from unveil.host.sources.gpu_queries import Values
 
 _ALL_LINKS = 0xFFFF_FFFF  # the scope of a field that is of all links together
-_INVALID_ARGUMENT = 2  # asked for a link that the GPU does not have
-_MOST_LINKS = 36
 _FABRIC_COMPLETED = 3
 
 # Metric → field, scope, factor to its unit. One call answers all of them, each with its own error.
@@ -53,15 +51,7 @@ def _violation(name: str, policy: int) -> Query:
 
 
 def _read_links(nvml: Any, gpu: Any) -> Values:
-    active = 0
-    for link in range(_MOST_LINKS):
-        try:
-            active += bool(nvml.nvmlDeviceGetNvLinkState(gpu, link))
-        except nvml.NVMLError as error:
-            if link and error.value in {_INVALID_ARGUMENT, *NOT_SUPPORTED}:
-                break
-            raise
-    return {"gpu.nvlink_links": float(active)}
+    return {"gpu.nvlink_links": float(len(active_links(nvml, gpu)))}
 
 
 def _read_fabric(nvml: Any, gpu: Any) -> Values:

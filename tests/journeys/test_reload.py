@@ -18,7 +18,8 @@ def test_a_broken_save_leaves_the_old_generation_and_a_mended_one_is_active_with
     file = knowledge_base / "fingerprints/cpu/cgroup_cpu_quota_throttling.yml"
     good = file.read_text()
     state = watcher.client.call("status")["knowledge"]
-    assert (state["generation"], state["fingerprints"], state["stale_since_s"]) == (1, 6, None)
+    assert (state["generation"], state["stale_since_s"]) == (1, None)
+    count = state["fingerprints"]
 
     file.write_text(good.replace("cpu.idle.rate", "cpu.idel.rate"))
     stale = watcher.wait(
@@ -27,12 +28,12 @@ def test_a_broken_save_leaves_the_old_generation_and_a_mended_one_is_active_with
         seconds=10,
     )
     assert stale["generation"] == 1
-    assert stale["fingerprints"] == 6
+    assert stale["fingerprints"] == count
     assert any("cpu.idel.rate" in problem and ":K203" in problem.replace(" ", ":") for problem in stale["problems"])
     said = watcher.unveil("status")
     assert said.returncode == 1
     assert "STALE since" in said.stdout
-    assert len(watcher.client.call("knowledge")["fingerprints"]) == 6, "the old knowledge base is active"
+    assert len(watcher.client.call("knowledge")["fingerprints"]) == count, "the old knowledge base is active"
 
     file.write_text(good.replace("level: medium", "level: high"))
     saved = time.monotonic()
@@ -51,6 +52,7 @@ def test_a_watcher_started_on_a_broken_knowledge_base_watches_and_takes_the_firs
 ) -> None:
     file = knowledge_base / "fingerprints/cpu/cgroup_cpu_quota_throttling.yml"
     good = file.read_text()
+    count = sum(not path.name.endswith(".test.yml") for path in (knowledge_base / "fingerprints").glob("*/*.yml"))
     file.write_text("kind: [")
     watcher = host("--kb", str(knowledge_base), "--no-gpu")
     assert watcher.client.call("status")["knowledge"]["stale_since_s"] is not None
@@ -58,6 +60,6 @@ def test_a_watcher_started_on_a_broken_knowledge_base_watches_and_takes_the_firs
     file.write_text(good)
     watcher.wait(
         "the mended one is in use",
-        lambda: watcher.client.call("status")["knowledge"]["fingerprints"] == 6,
+        lambda: watcher.client.call("status")["knowledge"]["fingerprints"] == count,
         seconds=10,
     )

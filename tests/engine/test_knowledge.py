@@ -71,6 +71,27 @@ def test_no_folder_at_all_is_an_error_of_whoever_named_it(tmp_path: Path) -> Non
         KnowledgeInUse(str(tmp_path / "absent"), now_s=1.0)
 
 
+def test_a_folder_without_any_knowledge_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match="is no knowledge base: there is no fingerprints/ folder"):
+        KnowledgeInUse(str(tmp_path), now_s=1.0)
+    for name in ("fingerprints", "playbooks"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(UnreadableError, match="is no knowledge base: there is no fingerprint"):
+        KnowledgeInUse(str(tmp_path), now_s=1.0)
+
+
+def test_a_profile_may_name_groups_of_the_inventory(kb: Path) -> None:
+    (kb / "inventory/hosts.yml").write_text("all: {children: {lab: {hosts: {'n[1:9]': {}}}}}\n")
+    (kb / "inventory/profiles.yml").write_text(
+        "apiVersion: unveil/v1\nkind: Profiles\ndefault: observe\nprofiles:\n"
+        "  - {name: lab, mode: manual, groups: [lab]}\n"
+    )
+    with closing(KnowledgeInUse(str(kb), now_s=1.0)) as knowledge:
+        (remediation,) = knowledge.current.remediations
+        assert knowledge.mode(remediation, profile="site", host="n7") is Mode.MANUAL
+        assert knowledge.mode(remediation, profile="site", host="m7") is Mode.OBSERVE
+
+
 def test_the_profile_of_the_watcher_or_of_the_site_only_ever_lowers_what_a_remediation_allows(kb: Path) -> None:
     (kb / "inventory/profiles.yml").write_text(
         "apiVersion: unveil/v1\nkind: Profiles\ndefault: observe\nprofiles:\n"

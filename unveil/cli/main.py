@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
+from unveil.cli.defaults import fill
 from unveil.errors import UnreadableError, UnveilError, UsageError
 
 # One line a command: module in this package, and what `unveil --help` says of it. A module has DESCRIPTION, EXAMPLE,
@@ -94,6 +95,7 @@ def main(argv: list[str] | None = None) -> int:
         if arguments.command is None:
             parser.print_help()
             return 0
+        fill(arguments)
         code = int(arguments.entry(arguments))
         sys.stdout.flush()  # a full disk is said here, not by the interpreter at its end
         return code

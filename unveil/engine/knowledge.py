@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from unveil.errors import RefusedError
+from unveil.errors import RefusedError, UnreadableError
 from unveil.knowledge.content import knowledge_root
 from unveil.knowledge.inventory import groups_of
 from unveil.knowledge.knowledge_base import KnowledgeBase, state_of
@@ -23,12 +23,21 @@ _LOG = logging.getLogger(__name__)
 
 
 class KnowledgeInUse:
-    """Starts with the folder's knowledge base, or with none when it cannot be used; follows it from then on."""
+    """Starts with the folder's knowledge base, or with none when it has errors; follows it from then on.
+
+    A folder in which there is no knowledge base at all is a mistake of whoever named it, and refused.
+    """
 
     def __init__(self, folder: str, *, now_s: float) -> None:
         self.root: Path = knowledge_root(folder or None)
         self._reloader = Reloader(self.root)
         loaded = self._reloader.start(now_s)
+        if loaded.knowledge is None and (nothing := [each for each in loaded.errors if each.check == "K011"]):
+            self._reloader.close()
+            raise UnreadableError(
+                f"{self.root} is no knowledge base: {nothing[0].what}",
+                hint="--kb names the folder that holds fingerprints/ and playbooks/",
+            )
         empty = KnowledgeBase(generation=0, digest="", root=str(self.root))
         self.current = loaded.knowledge or empty
         self.state = self._reloader.state or state_of(

@@ -230,8 +230,8 @@ class Reloader:
         """Load the folder if its content is not what was loaded last.
 
         Args:
-            told: whether something was seen to happen. Then the child, which is awake, reads and compares; a rescan does
-                it here, so that no child need be there all the time.
+            told: whether something was seen to happen. Then the child, which is awake, reads and compares; a rescan
+                does it here, so that no child need be there all the time.
         """
         self._follow()
         if not told and read_pack(self._root).digest == self._digest:

@@ -63,7 +63,7 @@ def test_what_fires_differently_on_a_recording_is_told(
     sides: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     edit(sides[1], "title: ", "title: Now ", "fingerprints/memory/reduced_huge_page_coverage.yml")
-    edit(sides[1], "lt: 0.1\n", "lt: 0.0\n", "fingerprints/memory/reduced_huge_page_coverage.yml")
+    edit(sides[1], "gte: 0.05\n", "gte: 50\n", "fingerprints/memory/reduced_huge_page_coverage.yml")
     assert main(["kb", "diff", *sides, "--format", "markdown"]) == 1
     said = capsys.readouterr().out
     assert "#### On 1 recordings" in said

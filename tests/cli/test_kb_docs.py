@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -39,19 +38,9 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
 
-@pytest.fixture
-def kb(tmp_path: Path) -> Path:
-    for folder in ("schemas", "inventory", "playbooks/modules", "playbooks/enable_huge_pages"):
-        shutil.copytree(ROOT / folder, tmp_path / "kb" / folder)
-    (tmp_path / "kb/fingerprints/memory").mkdir(parents=True)
-    for name in (f"{NAME}.yml", f"{NAME}.test.yml"):
-        shutil.copy(ROOT / "fingerprints/memory" / name, tmp_path / "kb/fingerprints/memory")
-    return tmp_path / "kb"
-
-
-def test_links_lead_somewhere_and_nothing_runs(kb: Path, tmp_path: Path) -> None:
+def test_links_lead_somewhere_and_nothing_runs(one_kb: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
-    command = ["kb", "docs", "--kb", str(kb), "--output", str(site), "--no-recordings"]
+    command = ["kb", "docs", "--kb", str(one_kb), "--output", str(site), "--no-recordings"]
     assert main(command) == 0
     pages = {path: Page(path.read_text()) for path in site.rglob("*.html")}
     assert {str(path.relative_to(site)) for path in pages} == {
@@ -74,30 +63,30 @@ def test_links_lead_somewhere_and_nothing_runs(kb: Path, tmp_path: Path) -> None
     assert {path: path.read_text() for path in site.rglob("*") if path.is_file()} == before
 
 
-def test_what_an_author_wrote_is_text(kb: Path, tmp_path: Path) -> None:
-    file = kb / f"fingerprints/memory/{NAME}.yml"
+def test_what_an_author_wrote_is_text(one_kb: Path, tmp_path: Path) -> None:
+    file = one_kb / f"fingerprints/memory/{NAME}.yml"
     quoted = HOSTILE.replace("'", "''")
     text = re.sub(r"(?m)^title: .*$", lambda _: f"title: '{quoted}'", file.read_text())
     text = re.sub(r"(?m)^falsepositives:\n", lambda _: f"falsepositives:\n  - '{quoted}'\n", text)
     file.write_text(text)
     options = ["--no-recordings", "--no-mutants"]
-    assert main(["kb", "docs", "--kb", str(kb), "--output", str(tmp_path / "site"), *options]) == 0
+    assert main(["kb", "docs", "--kb", str(one_kb), "--output", str(tmp_path / "site"), *options]) == 0
     for path in (tmp_path / "site").rglob("*.html"):
         page = Page(path.read_text())
         assert not page.tags & {"script", "img"}
         assert "49" not in re.findall(r"\{\{ 7\*7 \}\}|\b49\b", path.read_text())
 
 
-def test_a_folder_that_holds_something_else_is_left_alone(kb: Path, tmp_path: Path) -> None:
+def test_a_folder_that_holds_something_else_is_left_alone(one_kb: Path, tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site/letter.txt").write_text("mine")
-    assert main(["kb", "docs", "--kb", str(kb), "--output", str(tmp_path / "site")]) == 1
+    assert main(["kb", "docs", "--kb", str(one_kb), "--output", str(tmp_path / "site")]) == 1
     assert [path.name for path in (tmp_path / "site").iterdir()] == ["letter.txt"]
 
 
 @pytest.mark.slow
-def test_the_last_backtest_stands_on_the_page(kb: Path, tmp_path: Path) -> None:
-    assert main(["kb", "docs", "--kb", str(kb), "--output", str(tmp_path / "site")]) == 0
+def test_the_last_backtest_stands_on_the_page(one_kb: Path, tmp_path: Path) -> None:
+    assert main(["kb", "docs", "--kb", str(one_kb), "--output", str(tmp_path / "site")]) == 0
     text = (tmp_path / f"site/fingerprints/{NAME}.html").read_text()
     assert "<dt>found</dt><dd>1 of 1</dd>" in text
     assert "Last backtest: recording.parquet" in text

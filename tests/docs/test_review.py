@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,8 @@ def clone(tmp_path: Path) -> Path:
     (site / "fingerprints/memory").mkdir(parents=True)
     for ending in ("yml", "test.yml"):
         shutil.copy(ROOT / f"fingerprints/memory/{NAME}.{ending}", site / "fingerprints/memory")
+    fix = site / "playbooks/enable_huge_pages/remediation.yml"
+    fix.write_text(re.sub(r"(?m)^remediates: .*$", f"remediates: [{NAME}]", fix.read_text()))
     (site / "recordings").mkdir()
     for ending in ("parquet", "labels.yml"):
         shutil.copy(ROOT / f"unveil/demo/recording.{ending}", site / "recordings")

@@ -8,7 +8,7 @@ import pytest
 from unveil.records.remediation import Mode, Remediation
 from unveil.records.run import RunState
 from unveil.records.silence import Silence
-from unveil.records.site import Filter
+from unveil.records.site import Filter, Freeze, Profiles
 from unveil.remediation.lifecycle import Cause, advance, new_run
 from unveil.remediation.policy import BREAKER_FAILURES, Decision, Intent, decide, expired, undoable
 
@@ -215,3 +215,17 @@ def test_waiting_ends(drawn: Callable[..., Plan], remediation: Remediation) -> N
     assert expired(waiting, remediation, NOW)
     assert not expired(past(drawn(), [], ago_s=1799), remediation, NOW)
     assert not expired(past(drawn(), TO_APPLYING, ago_s=9999), remediation, NOW)
+
+
+def test_a_freeze_bounds_everybody_a_window_automation_and_neither_a_proposal(ask: Callable[..., Decision]) -> None:
+    freeze = Freeze(first="1970-01-02", last="1970-01-02", from_s=86400.0, until_s=172800.0, reason="year end")
+    frozen = Profiles(freezes=(freeze,))
+    for person in (False, True):
+        (reason,) = ask(calendar=frozen, person=person).reasons
+        assert "frozen until the end of 1970-01-02" in reason
+    assert ask(calendar=frozen, intent=Intent.PROPOSE).allowed
+    closed = Profiles(maintenance=("00:00-01:00",))  # NOW is a quarter to four in the morning
+    (reason,) = ask(calendar=closed).reasons
+    assert "only in maintenance windows" in reason
+    assert ask(calendar=closed, person=True).allowed
+    assert ask(calendar=Profiles(maintenance=("03:00-04:00",))).allowed

@@ -24,6 +24,7 @@ from unveil.execution.remote import Remote, putting_back, reading
 from unveil.records.remediation import Mode
 from unveil.records.run import RunState
 from unveil.remediation import fleet
+from unveil.remediation.calendar import frozen
 from unveil.remediation.lifecycle import Cause, after_rollback, wants_rollback
 from unveil.remediation.planner import drifted
 from unveil.remediation.setting import equal
@@ -114,6 +115,11 @@ class Fleet:
     def _refuse(self) -> None:
         if self._fix.revision != self._made.revision:
             raise RefusedError(f"{self._fix.name} is not what it was when the plan was made", hint="plan again")
+        if (freeze := frozen(self._knowledge.current.profiles.freezes, time.time())) is not None:
+            raise RefusedError(
+                f"the site is frozen until the end of {freeze.last} (UTC): {freeze.reason.strip()}",
+                hint="freezes are in inventory/profiles.yml; a rollback is not held back",
+            )
         for host in self.runs:
             if self._knowledge.mode(self._fix, profile=self._profile, host=host) is Mode.OBSERVE:
                 raise RefusedError(

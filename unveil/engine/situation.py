@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from unveil.records.reset import Reset
     from unveil.records.run import Plan, Run
     from unveil.records.silence import Silence
-    from unveil.records.site import Filter
+    from unveil.records.site import Filter, Profiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +29,7 @@ class Situation:
         baseline: the features that verification compares, measured now.
         host: name of this host, for the filters.
         resets: what people let go.
+        calendar: the site's freezes and maintenance windows.
     """
 
     remediation: Remediation
@@ -39,6 +40,7 @@ class Situation:
     filters: tuple[Filter, ...] = ()
     host: str = ""
     resets: tuple[Reset, ...] = ()
+    calendar: Profiles | None = None
 
 
 def permit(
@@ -76,6 +78,7 @@ def permit(
         filters=situation.filters,
         host=situation.host,
         resets=situation.resets,
+        calendar=situation.calendar,
     )
     if not decision.allowed:
         named = plan.remediation if run_id is None else run_id

@@ -355,6 +355,7 @@ class Watch:
             filters=self.pipeline.exceptions,
             host=self.host,
             resets=self.queries.resets(),
+            calendar=self.knowledge.current.profiles,
         )
 
     def grounds(self, episode: Episode) -> Grounds:  # noqa: ARG002  # a plan is drawn from the present, whatever it is for

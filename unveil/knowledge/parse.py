@@ -27,7 +27,7 @@ from unveil.records.remediation import (
     VerificationRule,
     WantedSetting,
 )
-from unveil.records.site import Filter, Profile, Profiles
+from unveil.records.site import Filter, Freeze, Profile, Profiles
 from unveil.records.subsystem import Subsystem
 
 if TYPE_CHECKING:
@@ -299,7 +299,7 @@ def parse_site_values(data: Mapping[str, Any]) -> dict[str, FactValue]:
 
 
 def parse_profiles(data: Mapping[str, Any]) -> Profiles:
-    """Return the profiles of a validated mapping."""
+    """Return the profiles of a validated mapping. A day that no calendar has is a ValueError."""
     return Profiles(
         default=Mode(data["default"]),
         profiles=tuple(
@@ -311,6 +311,17 @@ def parse_profiles(data: Mapping[str, Any]) -> Profiles:
                 remediations={name: Mode(mode) for name, mode in each.get("remediations", {}).items()},
             )
             for each in data.get("profiles", ())
+        ),
+        maintenance=tuple(data.get("maintenance", ())),
+        freezes=tuple(
+            Freeze(
+                first=each["first"],
+                last=each["last"],
+                from_s=day_s(each["first"]),
+                until_s=day_s(each["last"]) + _DAY_S,
+                reason=each["reason"],
+            )
+            for each in data.get("freezes", ())
         ),
     )
 

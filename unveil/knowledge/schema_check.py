@@ -22,6 +22,7 @@ from unveil.knowledge.formats.fragments import (
 from unveil.knowledge.formats.remediation import ADDRESS_PATTERN, ORIGIN_PATTERN
 from unveil.knowledge.schema_export import KINDS, schemas
 from unveil.knowledge.schema_match import compile_schema
+from unveil.remediation.calendar import WINDOW_PATTERN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,6 +40,7 @@ _TYPE_NAMES = {"string": "text", "boolean": "true or false", "integer": "a whole
 _PATTERNS = {
     DURATION_PATTERN: ("is not a duration", "write a number and a unit: 6s, 15m, 24h, 7d"),
     NAME_PATTERN: ("is not a name", "lower case letters, digits and _, at least three, a letter first"),
+    WINDOW_PATTERN: ("is not a window", "write Sat-Sun 02:00-06:00, or 22:00-04:00; times are UTC"),
     DATE_PATTERN: ("is not a day", 'write it as "2026-11-29"'),
     TAG_PATTERN: ("is not a tag", "e.g. subsystem.cpu, cause.cfs_quota; also impact, vendor, platform, site"),
     ADDRESS_PATTERN: ("is not an address", "file:/sys/…, sysctl:NAME, irq:N/…, cgroup:PATH/FILE, nvml:UUID/…"),

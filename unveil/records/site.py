@@ -49,6 +49,22 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Freeze:
+    """A stretch of days in which nothing is applied, whoever asks. Rollbacks go on.
+
+    Attributes:
+        first, last: days, ``YYYY-MM-DD``; from_s and until_s are the beginning of the first and the end of the last
+            day, UTC, in seconds since the epoch.
+    """
+
+    first: str
+    last: str
+    from_s: float
+    until_s: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """How far automation may go on some hosts.
 
@@ -67,10 +83,17 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profiles:
-    """The profiles of a site, first match wins; a host that none names gets *default*, which is to observe only."""
+    """The profiles of a site, first match wins; a host that none names gets *default*, which is to observe only.
+
+    Attributes:
+        maintenance: windows in which automation may act (``Sat-Sun 02:00-06:00``, UTC); none is always.
+        freezes: when nothing is applied at all.
+    """
 
     default: Mode = Mode.OBSERVE
     profiles: tuple[Profile, ...] = ()
+    maintenance: tuple[str, ...] = ()
+    freezes: tuple[Freeze, ...] = ()
 
     def mode(self, remediation: str, upper_bound: Mode, *, host: str, groups: tuple[str, ...] = ()) -> Mode:
         """Return the mode that holds on a host: what its profile says, never above the remediation's own mode."""

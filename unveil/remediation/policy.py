@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from unveil.records.remediation import Mode
 from unveil.records.reset import ResetKind
 from unveil.records.run import RunState
+from unveil.remediation.calendar import frozen, within
 from unveil.remediation.holds import held
 from unveil.remediation.lifecycle import ACTIVE, STEPS, TERMINAL, Cause, entered
 from unveil.remediation.planner import digest
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from unveil.records.reset import Reset
     from unveil.records.run import Plan, Run
     from unveil.records.silence import Silence
-    from unveil.records.site import Filter
+    from unveil.records.site import Filter, Profiles
 
 _MODES = tuple(Mode)
 BREAKER_FAILURES = 3  # runs that failed or had to be rolled back, of any remediation …
@@ -80,6 +81,7 @@ def decide(
     filters: Iterable[Filter] = (),
     host: str = "",
     resets: Sequence[Reset] = (),
+    calendar: Profiles | None = None,
 ) -> Decision:
     """Return whether a plan may be proposed or applied now.
 
@@ -94,6 +96,7 @@ def decide(
         filters: the site's declared exceptions, judged for *host*; any that covers the episode keeps it from being
             acted upon.
         resets: what people let go: the breaker, or a setting that was changed by hand.
+        calendar: the site's freezes, which bound everybody, and its maintenance windows, which bound automation.
     """
     others = [run for run in history if run.id != run_id]
     mode, lowered = _mode(plan, remediation, profile, others)
@@ -107,6 +110,8 @@ def decide(
     reasons += _not_allowed(mode, intent, person)
     if approved_s is not None and now_s - approved_s > remediation.approval_expires_s:
         reasons.append(f"the approval is older than {remediation.approval_expires_s:.0f} s: approve again")
+    if calendar is not None and intent is Intent.APPLY:
+        reasons += _out_of_time(calendar, person, now_s)
     joins, locks = _locks(plan, others, intent)
     reasons += locks
     budgets = _budgets(plan, remediation, others, now_s, resets) + held(plan, others, resets)
@@ -184,6 +189,16 @@ def _not_allowed(mode: Mode, intent: Intent, person: bool) -> list[str]:
     if intent is Intent.APPLY and mode is not Mode.AUTO:
         return ["nobody has approved it"]
     return []
+
+
+def _out_of_time(calendar: Profiles, person: bool, now_s: float) -> list[str]:
+    """Return what the site's calendar has against acting now."""
+    reasons = []
+    if (freeze := frozen(calendar.freezes, now_s)) is not None:
+        reasons.append(f"the site is frozen until the end of {freeze.last} (UTC): {freeze.reason.strip()}")
+    if not person and not within(calendar.maintenance, now_s):
+        reasons.append(f"automation acts only in maintenance windows (UTC): {', '.join(calendar.maintenance)}")
+    return reasons
 
 
 def _same_work(one: Plan, other: Plan) -> bool:

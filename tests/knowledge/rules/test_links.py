@@ -40,6 +40,17 @@ MISTAKES = [
     (PROFILES, "{raise_quota: auto}", "{raise_quoda: auto}", [
         "5:67: error K401: there is no remediation 'raise_quoda' (did you mean raise_quota?)",
     ]),
+    (PROFILES, "default: observe",
+     'default: observe\nfreezes: [{first: "2026-02-30", last: "2026-03-01", reason: x}]', [
+        "4:19: error K005: there is no day 2026-02-30",
+    ]),
+    (PROFILES, "default: observe",
+     'default: observe\nfreezes: [{first: "2026-02-03", last: "2026-02-01", reason: x}]', [
+        "4:39: error K005: the freeze ends before it begins",
+    ]),
+    (PROFILES, "default: observe", 'default: observe\nmaintenance: ["2-6"]', [
+        "4:15: error K005: '2-6' is not a window (write Sat-Sun 02:00-06:00, or 22:00-04:00; times are UTC)",
+    ]),
     (REMEDIATION, "from: match.cgroup", "from: match.disk", [
         "15:32: error K402: a match of quota_throttling is about a cgroup and binds no disk",
     ]),

@@ -16,6 +16,7 @@ from unveil.knowledge.formats.fragments import (
     identity,
 )
 from unveil.knowledge.formats.remediation import MODES
+from unveil.remediation.calendar import WINDOW_PATTERN
 
 EFFECTS = ("suppress", "no_remediation")
 
@@ -85,6 +86,7 @@ def profiles_schema() -> Schema:
             },
         },
     )  # fmt: skip
+    day: Schema = {"type": "string", "pattern": DATE_PATTERN, "description": 'A day (UTC), quoted: "2026-12-20".'}
     profile["anyOf"] = [{"required": ["hosts"]}, {"required": ["groups"]}]
     return closed(
         ("apiVersion", "kind", "default"),
@@ -93,5 +95,15 @@ def profiles_schema() -> Schema:
             "kind": {"const": "Profiles"},
             "default": described(mode, "Mode of hosts that no profile names. observe is how a site begins."),
             "profiles": {"type": "array", "items": profile, "description": "The first that names a host holds."},
+            "maintenance": {
+                "type": "array",
+                "items": {"type": "string", "pattern": WINDOW_PATTERN},
+                "description": "Windows in which automation may act, UTC: 'Sat-Sun 02:00-06:00'. None is always.",
+            },
+            "freezes": {
+                "type": "array",
+                "items": closed(("first", "last", "reason"), {"first": day, "last": day, "reason": TEXT}),
+                "description": "Days on which nothing is applied, whoever asks. Rollbacks go on.",
+            },
         },
     )

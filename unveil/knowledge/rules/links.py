@@ -74,6 +74,7 @@ def check_links(shelf: Shelf, *, now_s: float) -> Iterator[Problem]:
             for name in profile.get("remediations", {}):
                 path = ("profiles", index, "remediations", name)
                 yield from _link(shelf, shelf.profiles, path, "remediation", name, on_key=True)
+        yield from _freezes(shelf.profiles)
 
 
 def check_unique(documents: list[Document]) -> Iterator[Problem]:
@@ -144,6 +145,19 @@ def _unbound(key: str, fingerprints: list[Document]) -> Document | None:
         if key not in {kind, *REACHABLE[kind]}:
             return document
     return None
+
+
+def _freezes(profiles: Document) -> Iterator[Problem]:
+    """Yield freezes with a day that no calendar has, or that end before they begin (K005)."""
+    for index, freeze in enumerate(profiles.data.get("freezes", ())):
+        days = {}
+        for name in ("first", "last"):
+            try:
+                days[name] = day_s(freeze[name])
+            except ValueError:
+                yield finding("K005", profiles, ("freezes", index, name), f"there is no day {freeze[name]}")
+        if len(days) == 2 and days["last"] < days["first"]:
+            yield finding("K005", profiles, ("freezes", index, "last"), "the freeze ends before it begins")
 
 
 def _expiry(document: Document, now_s: float) -> Iterator[Problem]:

@@ -135,3 +135,32 @@ def test_a_legacy_interrupt_is_found_where_there_are_no_vectors(tree: Tree) -> N
     table = tree.facts()
     assert table.value("network.nic_irqs", _nic("eth0")) == ("19",)
     assert table.value("cpu.irq_action", Entity(EntityKind.IRQ, "19")) == "eth0,uhci_hcd:usb1"
+
+
+def test_a_bond_tells_how_many_of_its_legs_are_down(two_nodes: Tree) -> None:
+    two_nodes.virtual_nic("bond0")
+    two_nodes.write("sys/devices/virtual/net/bond0/bonding/slaves", "eth0 eth1\n")
+    assert two_nodes.facts().value("network.nic_legs_down", _nic("bond0")) == 0
+    two_nodes.write("sys/devices/pci0000:40/0000:40:00.0/0000:41:00.0/net/eth1/operstate", "down\n")
+    assert two_nodes.facts().value("network.nic_legs_down", _nic("bond0")) == 1
+    assert two_nodes.facts().value("network.nic_legs_down", _nic("lo")) is None
+
+
+def test_a_nic_tells_its_duplex_its_queue_and_the_cpus_that_it_interrupts(two_nodes: Tree) -> None:
+    folder = "sys/devices/pci0000:40/0000:40:00.0/0000:41:00.0/net/eth1"
+    two_nodes.write(f"{folder}/duplex", "half\n")
+    table = two_nodes.facts()
+    assert table.value("network.nic_duplex", _nic("eth1")) == "half"
+    assert table.value("network.nic_irq_cpus", _nic("eth1")) == 3  # 5, 0 and 2
+    assert table.value("network.nic_irq_cpus", _nic("eth0")) == 1
+    assert table.value("network.nic_local_mask", _nic("eth1")) == "70"
+    two_nodes.write(f"{folder}/operstate", "down\n")
+    assert two_nodes.facts().value("network.nic_duplex", _nic("eth1")) is None
+
+
+def test_the_queue_to_a_guest_is_a_setting(two_nodes: Tree) -> None:
+    two_nodes.virtual_nic("tap0")
+    two_nodes.write("sys/devices/virtual/net/tap0/tx_queue_len", "1000\n")
+    fact = two_nodes.facts().find("network.nic_tx_queue_length", _nic("tap0"))
+    assert fact is not None
+    assert (fact.value, fact.setting) == (1000, "file:/sys/class/net/tap0/tx_queue_len")

@@ -111,6 +111,21 @@ def test_a_refresh_sees_settings_affinities_and_cgroups_that_changed(two_nodes: 
     assert second.value("cpu.cgroup_quota", Entity(EntityKind.CGROUP, "/new")) == 0.5
 
 
+def test_what_lies_between_a_gpu_and_memory_is_told_and_kept_by_a_refresh(two_nodes: Tree) -> None:
+    gpu = Entity(EntityKind.GPU, "GPU-1")
+    port = "sys/devices/pci0000:40/0000:40:01.0/0000:41:10.0"
+    two_nodes.write(f"{port}/config", bytes(4096))
+    two_nodes.write("sys/devices/pci0000:40/0000:40:01.0/config", bytes(4096))
+    two_nodes.write(f"{port}/0000:42:00.0/vendor", "0x10de\n")
+    two_nodes.link("sys/bus/pci/devices/0000:42:00.0", f"{port}/0000:42:00.0")
+    reader = FactReader(two_nodes.root)
+    told = (Fact(name="gpu.pci", entity=gpu, value="0000:42:00.0"),)
+    for table in (reader.read(told), reader.read(told)):
+        assert table.value("gpu.iommu", gpu) == "none"
+        assert table.value("gpu.redirecting_ports", gpu) == 0
+    assert reader.read().find("gpu.iommu", gpu) is None
+
+
 def test_a_refresh_says_the_same_as_a_full_reading(two_nodes: Tree) -> None:
     reader = FactReader(two_nodes.root)
     first, second = reader.read(), reader.read()

@@ -35,6 +35,16 @@ def test_every_sysctl_has_a_catalogued_fact_and_an_address(tree: Tree, fact: str
     assert FACTS[fact].type == "number"
 
 
+def test_of_three_buffer_sizes_the_largest_is_the_fact_and_all_are_the_setting(tree: Tree) -> None:
+    tree.write("proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t6291456\n")
+    sheet = tree.sheet()
+    read_settings(sheet)
+    fact = sheet.table().find("network.tcp_receive_max")
+    assert fact is not None
+    assert (fact.value, fact.setting) == (6291456, "sysctl:net.ipv4.tcp_rmem")
+    assert sheet.settings["sysctl:net.ipv4.tcp_rmem"] == "4096\t131072\t6291456\n"
+
+
 def test_this_machine_tells_what_its_files_say() -> None:
     sheet = FactSheet(HostRoot())
     read_settings(sheet)

@@ -64,6 +64,7 @@ class _Found:
     irqs: Mapping[int, Irq]
     actions: Mapping[int, str]
     daemons: Mapping[str, str]
+    gpu_paths: tuple[Fact, ...]
 
 
 class FactReader:
@@ -131,6 +132,7 @@ class FactReader:
             irqs=irqs,
             actions={irq: action for irq, action in actions.items() if isinstance(action, str)},
             daemons=daemons,
+            gpu_paths=self._gpu_paths(gpu_facts),
         )
         self._refreshes, self._found = 0, found
         return found
@@ -154,7 +156,7 @@ class FactReader:
     ) -> None:
         """Read what may change at any time: settings and cgroups, and interfaces that come and go with containers."""
         sheet.adopt(gpu_facts, power_limit_texts(gpu_facts))
-        _tell_gpu_paths(sheet, gpu_facts)
+        sheet.adopt(found.gpu_paths)
         tell_virtual(sheet, tuple(name for name, path in devices.items() if path is None))
         read_settings(sheet)
         read_speed(sheet, found.topology.online)
@@ -163,6 +165,15 @@ class FactReader:
         nodes = [nic.device.node for nic in found.nics if nic.physical]
         home = find_home(self._root, found.mounts, found.topology, gpu_facts=gpu_facts, nic_nodes=nodes)
         read_cgroups(sheet, found.mounts, home, follow=follow)
+
+    def _gpu_paths(self, gpu_facts: Sequence[Fact]) -> tuple[Fact, ...]:
+        """Return what lies between each GPU and memory: looked up once, as ports show their configuration slowly."""
+        sheet = FactSheet(self._root)
+        for fact in gpu_facts:
+            address = pci_address(fact.value) if fact.name == "gpu.pci" and isinstance(fact.value, str) else None
+            if address is not None:
+                _tell_gpu_path(sheet, fact.entity, f"sys/bus/pci/devices/{address}")
+        return sheet.facts()
 
 
 def _stays(entity: Entity, devices: Mapping[str, str | None]) -> bool:
@@ -181,26 +192,20 @@ def _gpu_irqs(sheet: FactSheet, gpu_facts: Sequence[Fact]) -> list[tuple[Entity,
     return found
 
 
-def _tell_gpu_paths(sheet: FactSheet, gpu_facts: Sequence[Fact]) -> None:
-    for fact in gpu_facts:
-        address = pci_address(fact.value) if fact.name == "gpu.pci" and isinstance(fact.value, str) else None
-        if address is None:
-            continue
-        link = f"sys/bus/pci/devices/{address}"
-        try:
-            path = normpath(f"sys/bus/pci/devices/{sheet.root.readlink(link)}")
-        except OSError:
-            path = link
-        kind, ports = translation(sheet, path), redirecting_ports(sheet, path)
-        if kind is None:
-            sheet.miss("gpu.iommu", "the kernel does not tell the type of its IOMMU group", fact.entity)
-        else:
-            sheet.tell("gpu.iommu", kind, fact.entity)
-        if ports is None:
-            reason = "reading the configuration of the ports above it takes more rights"
-            sheet.miss("gpu.redirecting_ports", reason, fact.entity)
-        else:
-            sheet.tell("gpu.redirecting_ports", float(ports), fact.entity)
+def _tell_gpu_path(sheet: FactSheet, gpu: Entity, link: str) -> None:
+    try:
+        path = normpath(f"{link.rpartition('/')[0]}/{sheet.root.readlink(link)}")
+    except OSError:
+        path = link
+    kind, ports = translation(sheet, path), redirecting_ports(sheet, path)
+    if kind is None:
+        sheet.miss("gpu.iommu", "the kernel does not tell the type of its IOMMU group", gpu)
+    else:
+        sheet.tell("gpu.iommu", kind, gpu)
+    if ports is None:
+        sheet.miss("gpu.redirecting_ports", "reading the configuration of the ports above it takes more rights", gpu)
+    else:
+        sheet.tell("gpu.redirecting_ports", float(ports), gpu)
 
 
 def read_facts(root: HostRoot, *, gpu_facts: Sequence[Fact] = (), follow: Collection[str] = ()) -> FactTable:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from unveil.engine.situation import permit
+from unveil.engine.situation import cure, permit
 from unveil.errors import RefusedError
 from unveil.records.remediation import Mode
 from unveil.remediation.policy import Intent
@@ -35,3 +35,17 @@ def test_every_reason_is_given_and_an_old_approval_counts_no_longer(rig: Callabl
             run_id=run.id, approved_s=1000.0,
         )  # fmt: skip
     assert "unveil explain" in (refused.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("silenced by uid:0 for another 3 min: work", "unveil silence --end"),
+        ("the site is frozen until the end of 2027-01-03 (UTC): year end", "profiles.yml"),
+        ("run r1 (some_fix, applying) has sysctl:vm.x in hand", "runs list --active"),
+        ("whether f still matches is unknown", "unveil explain"),
+    ],
+)
+def test_each_refusal_says_what_can_be_done(said: str, told: str) -> None:
+    assert told in cure(Mode.MANUAL, said)
+    assert "--profile manual" in cure(Mode.OBSERVE, said)

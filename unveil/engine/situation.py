@@ -83,11 +83,34 @@ def permit(
     if not decision.allowed:
         named = plan.remediation if run_id is None else run_id
         verb = "be proposed" if intent is policy.Intent.PROPOSE else "run"
-        raise RefusedError(f"{named} may not {verb} now: {'; '.join(decision.reasons)}", hint=cure(decision.mode))
+        said = "; ".join(decision.reasons)
+        raise RefusedError(f"{named} may not {verb} now: {said}", hint=cure(decision.mode, said))
 
 
-def cure(mode: Mode) -> str:
-    """Return what a person can do about a refusal on a host of a mode."""
+# What a reason says → what can be done about it; the first that fits is told.
+_CURES = (
+    ("is unknown", "`unveil explain` shows what the newest window says; the next one is a second away"),
+    ("silenced by", "`unveil silence` lists silences, `unveil silence --end ID` ends one"),
+    ("the site's filter", "filters are in inventory/filters, with their owners"),
+    ("the site is frozen", "freezes are in inventory/profiles.yml; a rollback is not held back"),
+    ("in hand", "`unveil runs list --active` shows it: wait for its end, or cancel it"),
+    ("already at it", "`unveil runs list` shows it: there is nothing more to start"),
+    ("approve again", "approve it again, if it is still right"),
+    ("plan again", "`unveil runs plan EPISODE` draws it from the present"),
+    ("not what was hashed", "`unveil runs plan EPISODE` draws it from the present"),
+    ("no longer matches", "it cleared by itself; `unveil runs cancel` ends what waits"),
+    ("maintenance windows", "a person may apply it at any time"),
+)
+
+
+def cure(mode: Mode, said: str = "") -> str:
+    """Return what a person can do about a refusal.
+
+    Args:
+        said: the reasons, as they are told.
+    """
     if mode is Mode.OBSERVE:
         return "this host only observes; start the watcher with --profile manual, or set it in inventory/profiles.yml"
-    return "`unveil explain` shows what the newest window says"
+    return next(
+        (told for needle, told in _CURES if needle in said), "`unveil explain` shows what the newest window says"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unveil.knowledge.mutation import mutate
+from unveil.knowledge.mutation import mutate, mutate_all
 from unveil.knowledge.testing import read_suite
 
 if TYPE_CHECKING:
@@ -44,3 +44,13 @@ def test_without_cases_every_mutant_survives(kb: Path) -> None:
     result = results(kb)["power_limit_low"]
     assert len(result.survivors) == result.mutants > 10
     assert result.score == 0
+
+
+def test_several_processes_find_what_one_finds(kb: Path) -> None:
+    suite, _ = read_suite(kb)
+    assert suite is not None
+    subjects = suite.subjects() * 4  # so many that it is worth while
+    told: list[int] = []
+    together = mutate_all(kb, suite, subjects, jobs=2, advance=told.append)
+    assert together == mutate_all(kb, suite, subjects, jobs=1, advance=lambda _: None)
+    assert told[-1] == len(set(subjects))

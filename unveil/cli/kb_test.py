@@ -58,7 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
     from unveil.records.codec import encode
 
     names = set(arguments.names) or None
-    suite, problems = read_suite(knowledge_root(arguments.kb))
+    root = knowledge_root(arguments.kb)
+    suite, problems = read_suite(root)
     if suite is None:
         if arguments.json:
             draw.print_json(encode(TestReport(problems=problems)))
@@ -76,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     failed = bool(report.failed or report.untested)
     covered = tuple(cover(each, report) for each in fingerprints) if arguments.coverage else ()
     # A mutant of a fingerprint whose cases fail anyway would look as if it had been noticed.
-    mutated = _mutate(suite, subjects, quiet=arguments.json) if arguments.mutate and not report.failed else ()
+    mutated = _mutate(root, suite, subjects, quiet=arguments.json) if arguments.mutate and not report.failed else ()
     weak = [result for result in mutated if result.score < arguments.min_score]
     if arguments.json:
         draw.print_json(_told(report, covered, mutated))
@@ -111,15 +112,14 @@ def _write_junit(path: Path, report: TestReport) -> None:
         raise UnwritableError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _mutate(suite: Suite, subjects: Sequence[Subject], *, quiet: bool) -> tuple[MutationResult, ...]:
-    from unveil.knowledge.mutation import mutate
+def _mutate(root: Path, suite: Suite, subjects: Sequence[Subject], *, quiet: bool) -> tuple[MutationResult, ...]:
+    import os
 
-    results = []
+    from unveil.knowledge.mutation import mutate_all
+
+    jobs = len(os.sched_getaffinity(0))
     with draw.progress("mutating fingerprints", total=len(subjects), quiet=quiet) as advance:
-        for number, subject in enumerate(subjects, 1):
-            results.append(mutate(suite, subject))
-            advance(number)
-    return tuple(results)
+        return mutate_all(root, suite, subjects, jobs=jobs, advance=advance)
 
 
 def _draw_report(report: TestReport, *, verbose: bool) -> None:

@@ -6,17 +6,24 @@ not tested. The score is the share of mutants that did not survive.
 
 from __future__ import annotations
 
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unveil.knowledge.testing import run_document
+from unveil.knowledge.testing import read_suite, run_document
 from unveil.matching.mutants import correlation_mutants, mutants
 from unveil.records.correlation import Correlation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from unveil.knowledge.testing import Subject, Suite
+
+
+MANY = 8
+"""Fewer are done before another process has started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,3 +59,44 @@ def mutate(suite: Suite, subject: Subject) -> MutationResult:
 
 def _mutants(subject: Subject) -> Iterator[tuple[str, Subject]]:
     return correlation_mutants(subject) if isinstance(subject, Correlation) else mutants(subject)
+
+
+def mutate_all(
+    root: str | Path, suite: Suite, subjects: Sequence[Subject], *, jobs: int, advance: Callable[[int], None]
+) -> tuple[MutationResult, ...]:
+    """Return the results of many, in their order, worked on by several processes.
+
+    Args:
+        root: the knowledge base that the suite was read from; each process reads it once.
+        jobs: processes; one works here.
+        advance: told how many are done.
+    """
+    if jobs <= 1 or len(subjects) < MANY:
+        done = []
+        for number, subject in enumerate(subjects, 1):
+            done.append(mutate(suite, subject))
+            advance(number)
+        return tuple(done)
+    names = [subject.name for subject in subjects]
+    found: dict[str, MutationResult] = {}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(str(root),)) as pool:
+        for future in as_completed([pool.submit(_mutate_named, name) for name in names]):
+            result = future.result()
+            found[result.fingerprint] = result
+            advance(len(found))
+    return tuple(found[name] for name in names)
+
+
+_suite: Suite | None = None  # of a process of the pool
+
+
+def _begin(root: str) -> None:
+    global _suite  # what a process of the pool has for all that it is given
+    _suite, _ = read_suite(root)
+
+
+def _mutate_named(name: str) -> MutationResult:
+    assert _suite is not None
+    (subject,) = _suite.subjects({name})
+    return mutate(_suite, subject)

@@ -124,3 +124,17 @@ def test_a_recording_that_was_cut_off_is_said_to_be_damaged(recording: Path, kb:
     with pytest.raises(UnreadableError):
         replayed(cut, kb)
     assert len(list(Replay(recording))) == 6
+
+
+@pytest.mark.slow
+def test_a_plan_is_of_the_time_when_the_fault_was_there_also_when_the_recording_went_on_after_its_end() -> None:
+    from unveil.cli.demo import recording as shipped
+
+    watch = RecordedWatch(shipped())
+    with closing(watch):
+        list(watch.outcomes())
+        assert "[always]" in watch.facts.settings["file:/sys/kernel/mm/transparent_hugepage/enabled"], "it was restored"
+        (episode,) = watch.call("episodes", open_only=True)
+        (change,) = watch.call("plan", episode=episode["id"])["plan"]["changes"]
+        assert "[never]" in change["before"]
+        assert change["after"] == "always"

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from unveil.errors import RefusedError
+from unveil.records.entity import Entity, EntityKind
+from unveil.records.mark import Mark, MarkKind
 from unveil.records.match import Answer
 from unveil_tui.asking import length_of, moment_of
 from unveil_tui.drawing.bars import band, spark, tower
@@ -223,6 +226,50 @@ async def test_read_only_looks_closely_and_says_why_it_does_not_act(watcher: Any
         assert isinstance(app.screen, LiveScreen)
         assert watcher.orders == []
         assert stage.said(app).count("it only looks") >= 7
+
+
+async def test_a_watcher_that_refuses_this_user_is_said_and_asked_again(watcher: Any, stage: Any) -> None:
+    class Refusing:
+        refuses = True
+
+        def call(self, method: str, **params: Any) -> Any:
+            if self.refuses:
+                raise RefusedError("not allowed to talk to the watcher at /run/x", hint="ask as root")
+            return watcher.call(method, **params)
+
+    refusing = Refusing()
+    async with stage.cockpit(refusing) as (app, pilot):
+        await stage.until(pilot, lambda: "not allowed to talk" in stage.screen_text(app))
+        refusing.refuses = False
+        await stage.until(pilot, lambda: "gpu-node-17" in stage.screen_text(app))
+        assert "not allowed" not in stage.screen_text(app)
+
+
+@pytest.mark.slow
+async def test_what_tenants_wrote_is_text_on_every_screen(watcher: Any, stage: Any) -> None:
+    hostile = Entity(EntityKind.CGROUP, stage.HOSTILE)
+    watcher.episodes = [stage.episode(entity=hostile, fingerprint="f")]
+    watcher.episodes[0] = replace(
+        watcher.episodes[0], last=replace(watcher.episodes[0].last, bindings={"job": stage.HOSTILE})
+    )
+    watcher.marks = [
+        Mark(episode="e00000000000a", fingerprint="f", kind=MarkKind.NOTE, text=stage.HOSTILE, actor="x", at_s=1.0)
+    ]
+    watcher.text = f"name: {stage.HOSTILE}"
+    async with stage.cockpit(watcher, size=(110, 34)) as (app, pilot):
+        for keys, screen in (
+            (("enter",), WindowScreen),
+            (("escape", "tab", "enter"), EpisodeScreen),
+            (("o",), RuleScreen),
+        ):
+            await pilot.press(*keys)
+            await stage.until(pilot, lambda wanted=screen: isinstance(app.screen, wanted))
+            await stage.settle(pilot, 0.5)
+            text = stage.screen_text(app)
+            assert "\\x1b[2J\\u202e" in text, screen
+            assert "[bold red]" in text
+            assert "\x1b" not in text
+            assert "\u202e" not in text
 
 
 def test_a_series_is_drawn_between_its_own_bounds_and_absent_is_blank() -> None:

@@ -121,7 +121,8 @@ class LiveScreen(Screen[None]):
         opened = sum(1 for each in seen.episodes if each.state != "cleared")
         cleared = len(seen.episodes) - opened
         self.query_one("#episodes-title", Static).update(
-            f"{words.count(opened, 'open episode')}{f', {cleared} cleared' if cleared else ''}{_filtered(episodes)}",
+            f"{words.count(opened, 'open episode')}{f', {cleared} cleared' if cleared else ''}"
+            f"{'; Tab goes there, Enter explains, r fixes' if opened else ''}{_filtered(episodes)}",
             layout=False,
         )
         self._draw_windows(seen)

@@ -106,6 +106,7 @@ def test_the_textfile_is_whole_readable_by_others_and_gone_when_the_watcher_ends
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_link_in_the_files_place_is_replaced_and_not_followed(link_of, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine")
@@ -116,6 +117,7 @@ def test_a_link_in_the_files_place_is_replaced_and_not_followed(link_of, tmp_pat
     assert victim.read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_a_child_that_dies_is_started_again_at_the_same_port(link_of) -> None:
     link = link_of(listen="127.0.0.1:0")
     until(link, lambda: link.pid is not None)
@@ -127,6 +129,7 @@ def test_a_child_that_dies_is_started_again_at_the_same_port(link_of) -> None:
     until(link, lambda: "unveil_ticks" in scrape(link))
 
 
+@pytest.mark.slow
 def test_a_child_that_does_not_read_makes_nobody_wait_and_is_told_less(link_of, monkeypatch) -> None:
     monkeypatch.setattr(metrics_link, "EVERY_NS", 0)
     much = (
@@ -146,6 +149,7 @@ def test_a_child_that_does_not_read_makes_nobody_wait_and_is_told_less(link_of, 
     os.kill(link.pid, signal.SIGCONT)
 
 
+@pytest.mark.slow
 def test_silent_clients_lock_nobody_out_for_long(link_of) -> None:
     link = link_of(listen="0")
     until(link, lambda: link.starts == 1)

@@ -207,6 +207,7 @@ def test_a_gpu_that_hangs_hides_no_other(nvml, watch_of) -> None:
     assert len(times) < 10 * (times[-1] - times[0]) / 1e9 + 5, "one row an interval, not one a GPU"
 
 
+@pytest.mark.slow
 def test_a_gpu_that_hangs_from_the_start_is_told_and_hides_no_other(nvml, watch_of) -> None:
     nvml.state.set(gpus=2)
     nvml.state.update({"gpu0.delay.nvmlDeviceGetPowerUsage": 60})
@@ -218,6 +219,7 @@ def test_a_gpu_that_hangs_from_the_start_is_told_and_hides_no_other(nvml, watch_
     assert watch.last("gpu.nvml_latency", nvml.uuid(0)) > 0.3
 
 
+@pytest.mark.slow
 def test_several_gpus_are_released_and_found_again_with_one_more(nvml, watch_of) -> None:
     nvml.state.set(gpus=2)
     watch = watch_of()
@@ -266,6 +268,21 @@ def test_a_lost_gpu_is_gone_and_the_others_continue(nvml, watch_of) -> None:
     assert "GPU is lost" in health.as_source().reason
     assert health.gpus == (nvml.uuid(1),)
     assert {fact.entity.key for fact in watch.reader.facts()} == {nvml.uuid(1)}
+
+
+@pytest.mark.slow
+def test_a_lost_gpu_that_was_reset_is_read_again_after_resume(nvml, watch_of) -> None:
+    nvml.state.set(gpus=2)
+    watch = watch_of()
+    watch.until(lambda: watch.reader.health().condition is GpuCondition.READING)
+    nvml.state.set_gpu(0, lost=1)
+    watch.until(lambda: nvml.uuid(0) in watch.reader.health().lost)
+    nvml.state.set_gpu(0, lost=0, util=5)
+    watch.for_s(0.5)
+    assert watch.reader.health().gpus == (nvml.uuid(1),), "for good, until a person says otherwise"
+    watch.reader.resume()
+    watch.until(lambda: watch.last("gpu.util", nvml.uuid(0)) == 0.05)
+    assert watch.reader.health().lost == {}
 
 
 def test_a_gpu_that_was_lost_from_the_start_does_not_hide_the_others(nvml, watch_of) -> None:

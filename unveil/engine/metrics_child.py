@@ -123,6 +123,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     failed = False
     try:
         for line in sys.stdin.buffer:
+            if not line.endswith(b"\n"):
+                break  # the watcher was ended in the middle of a word
             told.tell(line)
             if arguments.file is not None:
                 failed = _write(arguments.file, registry, complain=not failed)

@@ -151,8 +151,8 @@ class GpuReader:
             process.stop()
 
     def resume(self) -> None:
-        """Take the handles again, in fresh children, once the old ones have ended."""
-        if not self._closed and not self._wanted:
+        """Take the handles again, in fresh children once the old ones have ended; look for GPUs that were lost, too."""
+        if not self._closed:
             self._wanted = True
             self._list_again()
 

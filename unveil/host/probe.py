@@ -87,7 +87,7 @@ class ActiveProbe:
             self._give_up(now_ns, SourceState.ABSENT, error.what)
             return None
         except OSError as error:
-            self._give_up(now_ns, SourceState.FAILED, why(error, self._probe.name))
+            self._give_up(now_ns, SourceState.FAILED, why(error, str(error.filename or self._probe.name).lstrip("/")))
             return None
         self._state, self._reason = SourceState.OK, self._probe.reason
         channels = tuple(sorted(values))

@@ -40,6 +40,7 @@ def test_counts_are_scaled_by_the_time_that_they_were_counted() -> None:
     assert told(group, 2, 4000, 1500, 60, 7) == {"a": 0.0, "b": 0.0}, "the CPU is offline"
     assert told(group, 2, 5000, 2500, 10, 9) == {"a": 0.0, "b": 2.0}, "a count that goes backwards is none"
     assert told(group, 1, 6000, 2600, 10) is None, "a group in error gives nothing"
+    assert told(group) is None
 
 
 @pytest.fixture

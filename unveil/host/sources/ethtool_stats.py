@@ -151,7 +151,11 @@ class EthtoolStatistics:
         Raises:
             SourceAbsentError: no NIC here has a driver that is known.
         """
-        if not self._nics():
+        try:
+            nics = self._nics()
+        except OSError as error:
+            raise SourceAbsentError(f"the interfaces cannot be listed: {os.strerror(error.errno or 0)}") from error
+        if not nics:
             raise SourceAbsentError(f"no NIC here has one of the drivers that are known: {', '.join(sorted(DRIVERS))}")
         self._door = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 

@@ -105,11 +105,12 @@ class Group:
         Raises:
             OSError: the counters are gone.
         """
-        data = os.read(self.descriptors[0], 8 * (3 + len(self.metrics)))
-        count, *numbers = struct.unpack(f"{len(data) // 8}Q", data)
-        if count != len(self.metrics) or len(numbers) != count + 2:
+        layout = struct.Struct(f"{3 + len(self.metrics)}Q")
+        data = os.read(self.descriptors[0], layout.size)
+        if len(data) != layout.size:
             return None  # the group is in error: the unit cannot count it
-        now, before = tuple(numbers), self.before or (0,) * len(numbers)
+        now = layout.unpack(data)[1:]
+        before = self.before or (0,) * len(now)
         self.before = now
         enabled, running = now[0] - before[0], now[1] - before[1]
         if enabled <= 0:

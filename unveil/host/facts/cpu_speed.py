@@ -36,13 +36,12 @@ def read_speed(sheet: FactSheet, online: Iterable[int]) -> None:
 def _read_frequency(sheet: FactSheet, cpus: list[int]) -> None:
     governors: dict[str, str] = {}
     for cpu in cpus:
-        folder, entity = f"{_CPU}/cpu{cpu}/cpufreq", Entity(EntityKind.CPU, str(cpu))
-        if sheet.text(f"{folder}/scaling_driver") is None:
-            sheet.miss("cpu.governor", _NOT_STEERED, entity)
-            continue
-        path = f"{folder}/scaling_governor"
+        path, entity = f"{_CPU}/cpu{cpu}/cpufreq/scaling_governor", Entity(EntityKind.CPU, str(cpu))
         governor = sheet.read("cpu.governor", path, str, entity, setting=f"file:/{path}")
-        governors[str(cpu)] = str(governor)
+        if governor is None:
+            sheet.miss("cpu.governor", _NOT_STEERED, entity)
+        else:
+            governors[str(cpu)] = str(governor)
     if not governors:
         for name in ("frequency_driver", "frequency_rated", "frequency_limit_share", "governors", "steered"):
             sheet.miss(f"cpu.{name}", _NOT_STEERED)

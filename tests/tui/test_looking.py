@@ -18,6 +18,7 @@ from unveil_tui.drawing.bars import band, spark, tower
 from unveil_tui.drawing.markdown import code, of_window
 from unveil_tui.drawing.source import trouble, yaml_text
 from unveil_tui.exporting import write_new
+from unveil_tui.messages import Open
 from unveil_tui.rights import READ_ONLY
 from unveil_tui.screens.ask import AskScreen
 from unveil_tui.screens.confirm import ConfirmScreen
@@ -214,6 +215,13 @@ async def test_a_fleet_shows_the_worst_host_first_and_nothing_of_one_host_on_ano
         assert isinstance(app.screen, LiveScreen)
         assert "firing" not in stage.screen_text(app)
         assert len(app.screen_stack) == 1
+        app.post_message(Open("host", "sick"))
+        await stage.until(pilot, lambda: "gpu-node-17" in stage.screen_text(app))
+        await pilot.press("tab", "enter")
+        await stage.until(pilot, lambda: isinstance(app.screen, EpisodeScreen))
+        app.post_message(Open("host", "quiet"))
+        await stage.until(pilot, lambda: isinstance(app.screen, LiveScreen) and "quiet-node" in stage.screen_text(app))
+        assert len(app.screen_stack) == 1
 
 
 @pytest.mark.slow
@@ -243,6 +251,14 @@ async def test_a_watcher_that_refuses_this_user_is_said_and_asked_again(watcher:
         refusing.refuses = False
         await stage.until(pilot, lambda: "gpu-node-17" in stage.screen_text(app))
         assert "not allowed" not in stage.screen_text(app)
+
+
+@pytest.mark.slow
+async def test_a_click_on_a_key_presses_it(watcher: Any, stage: Any) -> None:
+    async with stage.cockpit(watcher) as (app, pilot):
+        line = stage.screen_text(app).splitlines()[-1]
+        await pilot.click(offset=(line.index("2 runs"), 23))
+        await stage.until(pilot, lambda: "newest first" in stage.screen_text(app))
 
 
 @pytest.mark.slow

@@ -138,10 +138,11 @@ class Cockpit(App[None]):
         self._pump = Pump(GuardedWatcher(self.fleet.hosts[name](), self.rights), self.post_message)
         self.seen = Seen(source=self._pump.number)
         self._start()
+        if self.current_mode != "fleet":
+            await self.switch_mode("fleet")
         for mode in ("live", "runs", "knowledge"):  # nothing that was opened on another host stays open
-            if mode in self._screen_stacks and mode != self.current_mode:
-                await self.remove_mode(mode)
-                self.add_mode(mode, self.MODES[mode])
+            await self.remove_mode(mode)
+            self.add_mode(mode, self.MODES[mode])
         await self.switch_mode("live")
 
     # What the pump says

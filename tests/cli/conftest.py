@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = Path(__file__).parents[2]
 NAME = "reduced_huge_page_coverage"
@@ -14,8 +18,18 @@ NAME = "reduced_huge_page_coverage"
 
 @pytest.fixture
 def one_kb(tmp_path: Path) -> Path:
-    """Give the folder; the fix is for this fingerprint only, whatever else it is for."""
-    kb = tmp_path / "kb"
+    """Give a fresh one."""
+    return _build(tmp_path / "kb")
+
+
+@pytest.fixture(scope="session")
+def build_one_kb() -> Callable[[Path], Path]:
+    """Give what builds one in a folder that is not there yet."""
+    return _build
+
+
+def _build(kb: Path) -> Path:
+    """Write it; the fix is for this fingerprint only, whatever else it is for."""
     for folder in ("schemas", "inventory", "playbooks/modules", "playbooks/enable_huge_pages"):
         shutil.copytree(ROOT / folder, kb / folder)
     (kb / "fingerprints/memory").mkdir(parents=True)

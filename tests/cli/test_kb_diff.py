@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,20 +12,20 @@ from unveil.cli.kb_diff import markdown
 from unveil.cli.main import main
 from unveil.knowledge.change import Change, Effect
 
-ROOT = Path(__file__).parents[2]
-FINGERPRINT = "fingerprints/cpu/cgroup_cpu_quota_throttling.yml"
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FINGERPRINT = "fingerprints/memory/reduced_huge_page_coverage.yml"
 
 
 @pytest.fixture
-def sides(tmp_path: Path) -> tuple[str, str]:
-    for side in ("before", "after"):
-        for folder in ("fingerprints", "playbooks", "schemas", "inventory"):
-            shutil.copytree(ROOT / folder, tmp_path / side / folder)
-    return str(tmp_path / "before"), str(tmp_path / "after")
+def sides(tmp_path: Path, build_one_kb: Callable[[Path], Path]) -> tuple[str, str]:
+    before, after = (build_one_kb(tmp_path / side) for side in ("before", "after"))
+    return str(before), str(after)
 
 
-def edit(side: str, old: str, new: str, name: str = FINGERPRINT) -> None:
-    file = Path(side) / name
+def edit(side: str, old: str, new: str) -> None:
+    file = Path(side) / FINGERPRINT
     text = file.read_text()
     assert old in text
     file.write_text(text.replace(old, new, 1))
@@ -37,7 +37,7 @@ def test_no_difference_is_zero_and_any_is_one(sides: tuple[str, str], capsys: py
     edit(sides[1], "  for: ", "  for: 1")
     assert main(["kb", "diff", *sides, "--no-recordings"]) == 1
     said = capsys.readouterr().out
-    assert said.startswith("tightened  fingerprint cgroup_cpu_quota_throttling: for ")
+    assert said.startswith("tightened  fingerprint reduced_huge_page_coverage: for ")
     assert said.endswith("1 differences: 1 tightened\n")
     assert main(["kb", "diff", sides[0], "--kb", sides[1], "--no-recordings", "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
@@ -55,15 +55,15 @@ def test_text_is_said_to_be_text_and_folded_away_in_markdown(
     assert main(["kb", "diff", *sides, "--format", "markdown"]) == 1
     said = capsys.readouterr().out
     assert "<details><summary>Text only</summary>" in said
-    assert "| text | fingerprint `cgroup_cpu_quota_throttling` | title edited |" in said
+    assert "| text | fingerprint `reduced_huge_page_coverage` | title edited |" in said
 
 
 @pytest.mark.slow
 def test_what_fires_differently_on_a_recording_is_told(
     sides: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    edit(sides[1], "title: ", "title: Now ", "fingerprints/memory/reduced_huge_page_coverage.yml")
-    edit(sides[1], "gte: 0.05\n", "gte: 50\n", "fingerprints/memory/reduced_huge_page_coverage.yml")
+    edit(sides[1], "title: ", "title: Now ")
+    edit(sides[1], "gte: 0.05\n", "gte: 50\n")
     assert main(["kb", "diff", *sides, "--format", "markdown"]) == 1
     said = capsys.readouterr().out
     assert "#### On 1 recordings" in said

@@ -6,26 +6,30 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from unveil.cli.main import main
 
-ROOT = Path(__file__).parents[2]
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="OpenSSH is not installed")
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder with two keys, a file that allows one of them, and a signed pack."""
+def shelf(tmp_path_factory: pytest.TempPathFactory, build_one_kb: Callable[[Path], Path]) -> Path:
+    """Give a folder with a knowledge base, two keys, a file that allows one of them, and a signed pack."""
     folder = tmp_path_factory.mktemp("shelf")
+    build_one_kb(folder / "kb")
     for name in ("release", "stranger"):
         key = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(folder / name)]
         subprocess.run(key, check=True)
     public = (folder / "release.pub").read_text()
     (folder / "allowed").write_text(f'release@example.org namespaces="unveil-kb" {public}')
-    assert main(["kb", "pack", "--version", "7", "--output", str(folder / "site-7.tar.gz")]) == 0
+    output = str(folder / "site-7.tar.gz")
+    assert main(["kb", "pack", "--kb", str(folder / "kb"), "--version", "7", "--output", output]) == 0
     assert main(["kb", "sign", str(folder / "site-7.tar.gz"), "--key", str(folder / "release")]) == 0
     return folder
 
@@ -39,7 +43,8 @@ def pack(shelf: Path, tmp_path: Path) -> Path:
 
 
 def test_packing_twice_gives_the_same_bytes(shelf: Path, tmp_path: Path) -> None:
-    assert main(["kb", "pack", "--version", "7", "--output", str(tmp_path / "again")]) == 0
+    output = str(tmp_path / "again")
+    assert main(["kb", "pack", "--kb", str(shelf / "kb"), "--version", "7", "--output", output]) == 0
     assert (tmp_path / "again").read_bytes() == (shelf / "site-7.tar.gz").read_bytes()
 
 
@@ -59,7 +64,7 @@ def test_what_is_changed_unsigned_or_signed_by_a_stranger_is_refused(
     assert main(command) == 1
     assert "is not in" in capsys.readouterr().err
     shutil.copy(shelf / "site-7.tar.gz.sig", f"{pack}.sig")
-    assert main(["kb", "pack", "--version", "8", "--output", str(pack)]) == 0
+    assert main(["kb", "pack", "--kb", str(shelf / "kb"), "--version", "8", "--output", str(pack)]) == 0
     assert main(command) == 1
     assert "does not hold" in capsys.readouterr().err
     Path(f"{pack}.sig").unlink()
@@ -105,15 +110,15 @@ def test_once_a_key_is_configured_only_what_is_signed_is_installed(
         (("install", "--rollback", "--kb", "target"), 1),
         (("sign", "absent.tar.gz", "--key", "absent"), 2),
         (("verify", "absent.tar.gz"), 2),
-        (("pack", "--name", "../x"), 2),
-        (("pack", "--output", "no/such/folder/x"), 1),
+        (("pack", "--kb", "SHELF", "--name", "../x"), 2),
+        (("pack", "--kb", "SHELF", "--output", "no/such/folder/x"), 1),
     ],
 )
 def test_what_is_asked_wrongly_is_said_in_one_line(
-    words: tuple[str, ...], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...], code: int, shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    assert main(["kb", *words]) == code
+    assert main(["kb", *(str(shelf / "kb") if word == "SHELF" else word for word in words)]) == code
     assert "Traceback" not in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

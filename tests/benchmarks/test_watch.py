@@ -24,7 +24,7 @@ def test_the_benchmark_measures_the_real_command_and_says_whether_it_keeps_to_it
         "lateness of ticks",
         "channels, features",
         "a loop that does nothing",
-        "memory touched",
+        "pages touched",
     ):
         assert row in said
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from unveil.engine.allocator import _filled
+
 PROGRAM = """
 import ctypes
 from pathlib import Path
@@ -31,3 +33,47 @@ print(resident() - before)
 def test_large_blocks_are_given_back_as_soon_as_they_are_free() -> None:
     left = int(subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True).stdout)
     assert left < 2_000_000
+
+
+SMAPS = """\
+55b01471c000-55b014f21000 rw-p 00000000 00:00 0                          [heap]
+Size:               8212 kB
+Rss:                8128 kB
+7fbfdc78b000-7fbfdcd8b000 rw-p 00000000 00:00 0
+Size:               6144 kB
+Rss:                 604 kB
+7fbfdcfff000-7fbfdd1ff000 rw-p 00000000 00:00 0
+Size:               2048 kB
+Rss:                2016 kB
+7fbfde000000-7fbfde400000 rw-p 00000000 fe:00 77                         /usr/lib/libpython3.11.so
+Size:               4096 kB
+Rss:                4096 kB
+7fbfe4a00000-7fbfe4c00000 rw-p 00000000 00:00 0
+Size:               2048 kB
+Rss:                2048 kB
+7ffc00000000-7ffc00400000 rw-p 00000000 00:00 0                          [stack]
+Size:               4096 kB
+Rss:                4096 kB
+"""
+
+
+def test_only_filled_ranges_of_our_own_hold_what_is_moved() -> None:
+    assert [hex(start) for start in _filled(SMAPS)] == [
+        "0x55b014800000", "0x55b014a00000", "0x55b014c00000", "0x7fbfe4a00000",
+    ]  # fmt: skip
+
+
+def test_what_is_moved_is_the_same_afterwards_and_takes_no_more_memory() -> None:
+    program = (
+        "from pathlib import Path\n"
+        "from unveil.engine.allocator import keep_together\n"
+        "kept = [str(number) * 3 for number in range(300_000)]\n"
+        "pages = lambda: int(Path('/proc/self/statm').read_text().split()[1])\n"
+        "before = pages()\n"
+        "moved = keep_together()\n"
+        "assert all(text == str(number) * 3 for number, text in enumerate(kept))\n"
+        "print(moved, (pages() - before) * 4096)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout.split()
+    assert int(said[0]) >= 0
+    assert int(said[1]) < 3_000_000

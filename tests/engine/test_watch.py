@@ -387,3 +387,26 @@ def test_the_host_is_named_and_settings_are_kept(watch: Callable[..., Any], capl
     assert isinstance(watcher, Watch)
     assert isinstance(watcher.config, Settings)
     assert watcher.status()["rule"] == "2of3"
+
+
+@pytest.mark.slow
+def test_a_disk_that_takes_its_time_delays_no_tick_and_loses_no_window(
+    watch: Callable[..., Any], tmp_path: Path
+) -> None:
+    watcher = watch()
+    append = watcher.journal.append_second
+
+    def slowly(window: Any, episodes: Any) -> None:
+        time.sleep(1.5)
+        append(window, episodes)
+
+    watcher.journal.append_second = slowly
+    timer = threading.Timer(9.0, watcher.stop)
+    timer.start()
+    watcher.run()
+    timer.join()
+    assert watcher.lateness.taken + watcher.lateness.missed >= 80
+    assert watcher.lateness.missed <= 2, "on a starved machine one or two"
+    indices = windows_of(tmp_path / "watch")
+    assert indices == list(range(len(indices)))
+    assert len(indices) >= 3

@@ -10,8 +10,8 @@ A share of a core means little without the machine: to wake an idle CPU and to f
 more on one than on another, and on a virtual machine ten times more in one hour than in another. So two peers that wake
 at the same pace are measured beside it, slice by slice: a loop that does nothing (``idle_peer``: the floor) and a plain
 psutil loop (``psutil_peer``). Each is stopped while another is measured, because each makes the others' caches cold.
-How much memory is touched from one tick to the next, and in a second, does not depend on the hour, and explains most
-of the rest.
+How many pages of memory are touched from one tick to the next, and in a second, does not depend on the hour, and
+explains most of the rest.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from unveil.errors import WatcherAbsentError
 
 BUDGET_CPU = 1.0  # % of one core
 BUDGET_RSS = 60.0  # MB
+_PAGE_KB, _HUGE_KB = 4, 2048
 TICK_SPAN_S = 0.12  # holds one tick for sure, seldom two
 PEERS = ("idle_peer", "psutil_peer")
 
@@ -71,8 +72,8 @@ def bytes_written(pid: int) -> int:
     return int(lines["write_bytes"])
 
 
-def touched_kb(pid: int, span_s: float) -> int | None:
-    """Return how much memory a process touches in a time, kB; None where the kernel or our rights do not tell.
+def touched_pages(pid: int, span_s: float) -> int | None:
+    """Return how many pages a process touches in a time; None where the kernel or our rights do not tell.
 
     Of several spans the least: pages that are shared count as touched when another process touches them.
     """
@@ -81,13 +82,24 @@ def touched_kb(pid: int, span_s: float) -> int | None:
         try:
             Path(f"/proc/{pid}/clear_refs").write_text("1")
             time.sleep(span_s)
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+            touched = _referenced(Path(f"/proc/{pid}/smaps").read_text())
         except OSError:
             return None
-        referenced = next((int(line.split()[1]) for line in lines if line.startswith("Referenced:")), None)
-        if referenced is not None:
-            least = referenced if least is None else min(least, referenced)
+        least = touched if least is None else min(least, touched)
     return least
+
+
+def _referenced(smaps: str) -> int:
+    """Return how many pages are marked as touched, a huge one counted once."""
+    pages = referenced = 0
+    for line in smaps.splitlines():
+        name, _, rest = line.partition(":")
+        if name == "Referenced":
+            referenced = int(rest.split()[0])
+        elif name == "AnonHugePages":
+            huge = min(referenced, int(rest.split()[0])) // _HUGE_KB
+            pages += huge + (referenced - huge * _HUGE_KB) // _PAGE_KB
+    return pages
 
 
 def _wait(watcher: subprocess.Popen[bytes], client: Client, condition: str, until_s: float) -> bool:
@@ -116,7 +128,9 @@ def measure(seconds: int, warm_s: int, arguments: list[str]) -> int:
             before, begin = bytes_written(watcher.pid), time.monotonic()
             observed = _observe(watcher.pid, [peer.pid for peer in peers], seconds)
             written = (bytes_written(watcher.pid) - before) / (time.monotonic() - begin)
-            touched = [(touched_kb(pid, TICK_SPAN_S), touched_kb(pid, 1.0)) for pid in (watcher.pid, peers[0].pid)]
+            touched = [
+                (touched_pages(pid, TICK_SPAN_S), touched_pages(pid, 1.0)) for pid in (watcher.pid, peers[0].pid)
+            ]
             status = client.call("status")
         finally:
             client.close()
@@ -173,7 +187,7 @@ def _report(
     print(f"  {'  a psutil loop':26}{_spread(observed[2][0])}   (samples only; {observed[2][1][-1][0]:.0f} MB)")
     print(f"  {'resident, MB':26}{min(s[0] for s in sizes):9.1f}{sizes[-1][0]:9.1f}{rss:9.1f}   {BUDGET_RSS:.0f}")
     print(f"  {'proportional, MB':26}{min(s[1] for s in sizes):9.1f}{sizes[-1][1]:9.1f}{max(s[1] for s in sizes):9.1f}")
-    for name, (tick, second) in zip(("memory touched, kB", "  a loop that does nothing"), touched, strict=True):
+    for name, (tick, second) in zip(("pages touched", "  a loop that does nothing"), touched, strict=True):
         print(f"  {name:26}{_or_dash(tick):>9}{_or_dash(second):>9}            (from tick to tick, in a second)")
     print(f"  {'written to disk, bytes/s':26}{'':9}{written:9.0f}")
     print(f"  {'lateness of ticks, ms':26}{'':9}{ticks['late_p50_ms']:9.2f}{ticks['late_p99_ms']:9.2f}   (median, p99)")

@@ -1,13 +1,21 @@
-"""Allocator: how the C library keeps the memory of a process that lives for months and mostly does small things."""
+"""Allocator: how memory is kept by a process that lives for months, mostly sleeps and mostly does small things."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import re
+from pathlib import Path
 
 # From malloc.h.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 _LARGE = 256 * 1024
+
+_COLLAPSE = 25  # MADV_COLLAPSE of <linux/mman.h>, since Linux 6.1
+_HUGE = 2 << 20
+_FILLED = 0.9  # of a range, or collapsing it would make memory of what is only reserved
+_POLICY = "/sys/kernel/mm/transparent_hugepage/enabled"
+_RANGE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) rw-p \S+ 00:00 0\s*(\[heap\])?")
 
 
 def keep_little() -> None:
@@ -21,3 +29,33 @@ def keep_little() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         for parameter, value in ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, _LARGE), (_TRIM_THRESHOLD, _LARGE)):
             mallopt(parameter, value)
+
+
+def keep_together() -> int:
+    """Move what this process has in memory now to huge pages; return how many there are of it.
+
+    A loop that wakes after a second looks up thousands of small pages, which are in no cache any more; measured, that
+    is a tenth of its CPU time. Nothing grows: only ranges that are filled are moved. Nothing is done where the host's
+    policy is *never*, or the kernel does not know how.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        if "[never]" in Path(_POLICY).read_text():
+            return 0
+        madvise = ctypes.CDLL(None).madvise
+        madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        return sum(madvise(start, _HUGE, _COLLAPSE) == 0 for start in _filled(Path("/proc/self/smaps").read_text()))
+    return 0
+
+
+def _filled(smaps: str) -> list[int]:
+    """Return the start of each stretch the size of a huge page within the filled ranges of a process's own memory."""
+    found: list[int] = []
+    first = stop = 0
+    for line in smaps.splitlines():
+        if header := _RANGE.fullmatch(line):
+            first, stop = int(header[1], 16), int(header[2], 16)
+        elif line.startswith("Rss:"):
+            if stop and int(line.split()[1]) * 1024 >= _FILLED * (stop - first):
+                found += range(-(-first // _HUGE) * _HUGE, stop - _HUGE + 1, _HUGE)
+            first = stop = 0  # of the next range nothing is known yet
+    return found

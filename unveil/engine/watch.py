@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from unveil.detection.ensemble import EnsembleSettings
-from unveil.engine.allocator import keep_little
+from unveil.engine.allocator import keep_little, keep_together
 from unveil.engine.commands import Commands
 from unveil.engine.control import ControlServer
 from unveil.engine.history import History
@@ -390,6 +390,7 @@ def run_watch(settings: Settings) -> None:
     hangup = watch.stop if sys.stdin.isatty() else watch.rescan
     signal.signal(signal.SIGHUP, lambda *_: hangup())
     watch.start()
+    keep_together()
     try:
         watch.run()
     finally:

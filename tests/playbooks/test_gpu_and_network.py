@@ -330,6 +330,10 @@ KERNEL_WIDE = {
     "stop_zone_reclaim": {"sysctl:vm.zone_reclaim_mode": ("1", "0")},
     "raise_input_queue": {"sysctl:net.core.netdev_max_backlog": ("1000", "16384")},
     "raise_softirq_budget": {"sysctl:net.core.netdev_budget": ("300", "600")},
+    "raise_socket_buffers": {
+        "sysctl:net.core.rmem_max": ("212992", "16777216"),
+        "sysctl:net.core.rmem_default": ("212992", "1048576"),
+    },
 }
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 MAX_WINDOWS = 300
 MAX_BYTES = 4_000_000
-FACT_BYTES = 400
 EXPECTATION_BYTES = 250  # one entry of what the reference was asked: a key, two numbers
 LAYOUT_BYTES = 150  # one name in a layout that the window before does not share, and its place in the index
 FACT_BYTES = 400  # one fact of a table that it does not share
@@ -41,8 +40,6 @@ class Trail:
         """Keep a window; the oldest go to make room."""
         asked = len(evidence.expected.seen) if isinstance(evidence.expected, SeenReference) else 0
         size = evidence.vector.values.nbytes + EXPECTATION_BYTES * asked
-        if not self._footprints or self._footprints[-1].evidence.facts is not evidence.facts:
-            size += FACT_BYTES * len(evidence.facts.facts)  # a table is shared by the windows until it changes
         before = self._footprints[-1].evidence if self._footprints else None
         if before is None or before.vector.layout is not evidence.vector.layout:
             size += LAYOUT_BYTES * len(evidence.vector.layout.ids)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from unveil.host.active_source import ActiveSource
 from unveil.host.cgroups import CgroupTrees
+from unveil.host.kept_file import KeptFile
 from unveil.host.pace_reader import PaceReader
 from unveil.host.parsers.keyed import Part, parse_keyed
 from unveil.host.source import FAST, MEDIUM, SLOW, SLOWER, SLOWEST, Feed, Source, Surroundings
@@ -64,6 +66,20 @@ def test_a_fast_file_that_grew_is_read_to_its_end_all_the_same(reader, procfs) -
     text = made._rows[-1].texts[1]
     assert text is not None
     assert text.endswith(b"b 3\n")
+
+
+def test_a_fast_file_that_the_kernel_gives_in_pieces_is_not_begun_twice(reader, procfs) -> None:
+    made, source = reader(FAST, 1, "ab")
+    assert made._handles == []
+    made.use([source])
+    made.read(0, 0)
+    assert len(made._handles) == 2, "3 kB of a file that is given as a whole"
+    piece = replace(source.files[0].feed, whole=False)
+    source.files[0] = KeptFile(procfs.root, piece)
+    source.files[0].learn(source.files[0].read() or b"")
+    made.use([source])
+    made.read(1, TICK)
+    assert made._handles == []
 
 
 def test_a_fast_file_that_is_gone_takes_none_of_the_others_away(reader) -> None:

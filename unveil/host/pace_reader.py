@@ -166,7 +166,8 @@ class PaceReader:
         if self._ticks > 1:
             return
         files = [file for source in self._sources for file in source.files]
-        handles = [handle for file in files if (handle := file.handle) is not None]
+        short = [file for file in files if len(file.shape.text) <= file.surely_all]  # else each was read twice
+        handles = [handle for file in short if (handle := file.handle) is not None]
         self._handles = handles if len(handles) == len(files) else []
         self._surely_all = [file.surely_all for file in files]
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+    from unveil.engine.playbook_testing import Played
     from unveil.knowledge.coverage import FingerprintCoverage
     from unveil.knowledge.made_up import CaseResult
     from unveil.knowledge.mutation import MutationResult
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 DESCRIPTION = """Run the cases beside the fingerprints through the watcher's own matcher and planner. No host is needed.
 
 --coverage tells what no case has seen; --mutate changes a fingerprint a little, again and again, and tells which
-changes its cases would not notice. Exit 1 when a case fails, a fingerprint has none, or (with --mutate) a fingerprint
-scores below --min-score; 2 when the knowledge base cannot be loaded."""
+changes its cases would not notice; --playbooks plays each planned fix with Ansible on a tree of plain files: check mode
+writes nothing, a second time changes nothing, a rollback restores every byte, a tenant's text stays text. Exit 1 when
+a case or a playbook fails, a fingerprint has no case, or (with --mutate) a fingerprint scores below --min-score; 2 when
+the knowledge base cannot be loaded."""
 EXAMPLE = "unveil kb test --kb . --mutate reduced_huge_page_coverage"
 
 
@@ -32,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--junit", type=Path, metavar="FILE", help="also write the results as JUnit XML")
     parser.add_argument("--coverage", action="store_true", help="show what of each fingerprint no case has seen")
     parser.add_argument("--mutate", action="store_true", help="show which small mistakes the cases would not notice")
+    parser.add_argument(
+        "--playbooks", action="store_true", help="play the playbooks that cases plan, on a tree of plain files"
+    )
     parser.add_argument(
         "--min-score", type=_per_cent, default=95.0, metavar="PERCENT",
         help="least share of mutants that the cases of each fingerprint notice (default: 95)",
@@ -78,13 +84,16 @@ def run(arguments: argparse.Namespace) -> int:
     covered = tuple(cover(each, report) for each in fingerprints) if arguments.coverage else ()
     # A mutant of a fingerprint whose cases fail anyway would look as if it had been noticed.
     mutated = _mutate(root, suite, subjects, quiet=arguments.json) if arguments.mutate and not report.failed else ()
+    played = _play(root, suite, names, quiet=arguments.json) if arguments.playbooks and not report.failed else ()
+    failed = failed or any(each.failures for each in played)
     weak = [result for result in mutated if result.score < arguments.min_score]
     if arguments.json:
-        draw.print_json(_told(report, covered, mutated))
+        draw.print_json(_told(report, covered, mutated) | ({"playbooks": encode(played)} if played else {}))
     else:
         _draw_report(report, verbose=arguments.verbose)
         _draw_coverage(covered)
         _draw_mutants(mutated, arguments.min_score)
+        _draw_played(played)
         if arguments.mutate and report.failed:
             draw.line("no mutants were made: cases fail already", style="yellow")
     return 1 if failed or weak else 0
@@ -120,6 +129,27 @@ def _mutate(root: Path, suite: Suite, subjects: Sequence[Subject], *, quiet: boo
     jobs = len(os.sched_getaffinity(0))
     with draw.progress("mutating fingerprints", total=len(subjects), quiet=quiet) as advance:
         return mutate_all(root, suite, subjects, jobs=jobs, advance=advance)
+
+
+def _play(root: Path, suite: Suite, names: set[str] | None, *, quiet: bool) -> tuple[Played, ...]:
+    import os
+
+    from unveil.engine.playbook_testing import play_all
+    from unveil.knowledge.testing import plans
+
+    drawn = tuple(plans(suite, names))
+    with draw.progress("playing playbooks", total=len(drawn), quiet=quiet) as advance:
+        modules = (root / "playbooks" / "modules").absolute()
+        return play_all(drawn, modules, jobs=len(os.sched_getaffinity(0)), advance=advance)
+
+
+def _draw_played(played: Sequence[Played]) -> None:
+    for each in played:
+        style = "bold red" if each.failures else "dim" if each.skipped else "green"
+        word = "FAIL" if each.failures else "-   " if each.skipped else "ok  "
+        draw.line(f"{word} playbook of {each.remediation}{f': {each.skipped}' if each.skipped else ''}", style=style)
+        for failure in each.failures:
+            draw.line(f"  {draw.plain(failure, 1000)}")
 
 
 def _draw_report(report: TestReport, *, verbose: bool) -> None:

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from unveil.knowledge.knowledge_base import KnowledgeBase
     from unveil.knowledge.yaml_positions import Document
     from unveil.records.problem import Problem
+    from unveil.records.remediation import Remediation
+    from unveil.records.run import Plan
 
     Subject = Fingerprint | Correlation
 
@@ -285,19 +287,8 @@ def _plan_failures(knowledge: KnowledgeBase, world: _World, case: Mapping[str, A
     if world.episode is None or world.vector is None:
         yield "plan: there is no episode to plan for"
         return
-    settings = world.settings
-    site = {**knowledge.site, **{name: fact_value(value) for name, value in case.get("site", {}).items()}}
     try:
-        plan = planner.plan(
-            remediation,
-            world.episode,
-            facts=world.facts,
-            site=site,
-            # Without a say on settings every one is there and empty; with one, only those that are named.
-            read=lambda address: "" if settings is None else settings.get(address),
-            baseline=world.vector.get,
-            now_s=EPOCH_S,
-        )
+        plan = _planned(knowledge, world, case, remediation)
     except UnveilError as error:
         yield f"plan: {error.what}{f' ({error.hint})' if error.hint else ''}"
         return
@@ -313,3 +304,42 @@ def _plan_failures(knowledge: KnowledgeBase, world: _World, case: Mapping[str, A
                 yield f"plan: {address} would change, too, to {changes[address]!r}"
             elif changes[address] != wanted["settings"][address]:
                 yield f"plan: {address} would become {changes[address]!r}, expected {wanted['settings'][address]!r}"
+
+
+def _planned(knowledge: KnowledgeBase, world: _World, case: Mapping[str, Any], remediation: Remediation) -> Plan:
+    """Return what a fix would do about the episode of a case.
+
+    Raises:
+        UnveilError: the plan refuses itself.
+    """
+    assert world.episode is not None
+    assert world.vector is not None
+    settings = world.settings
+    site = {**knowledge.site, **{name: fact_value(value) for name, value in case.get("site", {}).items()}}
+    return planner.plan(
+        remediation,
+        world.episode,
+        facts=world.facts,
+        site=site,
+        # Without a say on settings every one is there and empty; with one, only those that are named.
+        read=lambda address: "" if settings is None else settings.get(address),
+        baseline=world.vector.get,
+        now_s=EPOCH_S,
+    )
+
+
+def plans(suite: Suite, names: Container[str] | None = None) -> Iterator[Plan]:
+    """Yield one plan of each remediation of which a case names the settings before, in the order of fingerprints."""
+    met: set[str] = set()
+    for fingerprint in suite.fingerprints(names):
+        document = suite.documents.get(fingerprint.name)
+        for case in document.data["cases"] if document is not None else ():
+            remediation = suite.knowledge.remediation(case.get("plan", {}).get("remediation", ""))
+            if remediation is None or remediation.name in met or not case.get("settings"):
+                continue
+            interval_s = duration_s(document.data.get("interval", "1s")) if document is not None else 1.0
+            world = _World(fingerprint, case)
+            world.run(windows=int(duration_s(case["at"]) / max(interval_s, 0.001) + 0.5) + 1, interval_s=interval_s)
+            if world.episode is not None:
+                met.add(remediation.name)
+                yield _planned(suite.knowledge, world, case, remediation)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import time
 from typing import TYPE_CHECKING
 
@@ -237,3 +238,67 @@ def test_polling_costs_nothing_when_nothing_happened(reloader: Reloader) -> None
     for _ in range(10_000):
         assert reloader.poll(0.0) is None
     assert time.process_time() - started < 1.0  # 100 µs each would already be too much to notice once a second
+
+
+def _bomb() -> str:
+    lines = ["apiVersion: unveil/v1", "kind: Fingerprint", "a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    return "\n".join([*lines, *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9))])
+
+
+TRAPS = {
+    "a broken save": (lambda text: text[:200] + "\n  - {", "K001"),
+    "an alias bomb": (lambda text: _bomb(), "K007"),
+    "fifty megabytes": (lambda text: "#" * 50_000_000, "K008"),
+    "on as a key": (lambda text: text.replace("description:", "on: x\ndescription:"), "K003"),
+    "no as a value": (lambda text: text.replace("gte: 0.6}", "gte: 0.6, optional: no}"), "K003"),
+    "an octal number": (lambda text: text.replace("gte: 0.6", "gte: 012"), "K003"),
+    "a number to base sixty": (lambda text: text.replace("gte: 0.6", "gte: 1:30"), "K003"),
+    "a duplicate key": (lambda text: text + "level: high\n", "K002"),
+}
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+def test_whatever_is_wrong_the_old_generation_stays_and_the_reason_is_told(
+    kb: Path, reloader: Reloader, trap: str
+) -> None:
+    change, check = TRAPS[trap]
+    good = (kb / POWER).read_text()
+    (kb / POWER).write_text(change(good))
+    found = outcome(reloader)
+    assert found is not None
+    assert found.knowledge is None
+    assert found.state.generation == 1
+    assert check in {problem.check for problem in found.problems}
+    assert any(check in line for line in found.state.problems)
+    (kb / POWER).write_text(good)
+    mended = outcome(reloader)
+    assert mended is not None
+    assert mended.state.stale_since_s is None
+
+
+def test_a_link_out_of_the_folder_is_told_and_not_followed(kb: Path, reloader: Reloader, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere.yml").write_text((kb / POWER).read_text().replace("gte: 0.6", "gte: 0.1"))
+    (kb / POWER).unlink()
+    (kb / POWER).symlink_to(tmp_path / "elsewhere.yml")
+    found = outcome(reloader)
+    assert found is not None
+    assert found.knowledge is None
+    assert "K008" in {problem.check for problem in found.problems}
+
+
+def test_a_branch_that_is_checked_out_is_taken_up_once_and_whole(kb: Path, reloader: Reloader) -> None:
+    def git(*words: str) -> None:
+        settings = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+        subprocess.run(["git", "-C", str(kb), *settings, *words], check=True, capture_output=True)
+
+    git("init", "-q", "-b", "main")
+    git("add", ".")
+    git("commit", "-q", "-m", "as it was")
+    git("checkout", "-q", "-b", "tuned")
+    edit(kb, "gte: 0.6", "gte: 0.8")
+    git("commit", "-q", "-a", "-m", "tuned")
+    assert threshold(usable(reloader)) == 0.8
+    git("checkout", "-q", "main")
+    assert threshold(usable(reloader)) == 0.6
+    git("checkout", "-q", "tuned")
+    assert threshold(usable(reloader)) == 0.8

@@ -46,3 +46,12 @@ def test_a_host_without_what_it_needs_is_said_to_be_blind(tmp_path: Path, capsys
 def test_a_name_that_is_not_there_gets_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["kb", "explain", "reduced_hugepage_coverage"]) == 2
     assert f"did you mean {NAME}?" in capsys.readouterr().err
+
+
+def test_a_correlation_is_explained_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kb", "explain", "power_limit_on_several_gpus"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "at least 2 different entities fire of gpu_power_limit_below_default, within 60" in said
+    assert "nothing is done about the episodes" in said
+    assert main(["kb", "explain", "power_limit_on_several_gpus", "--json"]) == 0
+    assert '"correlation"' in capsys.readouterr().out

@@ -14,6 +14,7 @@ from unveil.errors import BadInputError
 if TYPE_CHECKING:
     import argparse
 
+    from unveil.records.correlation import Correlation
     from unveil.records.fingerprint import Clause, Fingerprint
     from unveil.records.remediation import Remediation
 
@@ -39,6 +40,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     knowledge = usable_knowledge(arguments.kb)
     fingerprint = knowledge.fingerprint(arguments.name)
+    together = next((each for each in knowledge.correlations if each.name == arguments.name), None)
+    if together is not None:
+        if arguments.json:
+            draw.print_json({"correlation": encode(together)})
+        else:
+            _draw_correlation(together)
+        return 0
     if fingerprint is None:
         near = difflib.get_close_matches(arguments.name, [each.name for each in knowledge.fingerprints], n=1)
         hint = f"did you mean {near[0]}?" if near else "`unveil kb test --verbose` names them all"
@@ -63,6 +71,29 @@ def run(arguments: argparse.Namespace) -> int:
     if missing is not None:
         _draw_host(missing)
     return 0
+
+
+def _draw_correlation(correlation: Correlation) -> None:
+    draw.line(f"{correlation.name}: {correlation.title}", style="bold")
+    owner = f", owned by {correlation.owner}" if correlation.owner else ""
+    draw.line(f"{correlation.path}; status {correlation.status}, level {correlation.level}{owner}, {correlation.date}")
+    draw.line(f"\n{correlation.description}\n")
+    names = ", ".join(correlation.fingerprints)
+    counted = {"entity": "entities", "fingerprint": "fingerprints", "host": "hosts"}[correlation.count_of]
+    held = {
+        "temporal": f"all of {names} fire",
+        "temporal_ordered": f"{names} fire in this order",
+        "value_count": f"at least {correlation.at_least} different {counted} fire of {names}",
+        "event_count": f"{names} fire at least {correlation.at_least} times",
+    }[correlation.type]
+    draw.line(f"Holds for a {correlation.group_by} when {held}, within {draw.span(correlation.timespan_s)}.")
+    if correlation.effect == "no_remediation":
+        draw.line("While it fires, nothing is done about the episodes that it is made of.")
+    draw.line("\nLooks the same and is none:")
+    for text in correlation.falsepositives:
+        draw.line(f"  - {text}")
+    for link in correlation.references:
+        draw.line(f"See {link}")
 
 
 def _missing(arguments: argparse.Namespace, needed: tuple[str, ...]) -> tuple[str, ...]:

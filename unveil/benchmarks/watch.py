@@ -32,6 +32,7 @@ from unveil.errors import WatcherAbsentError
 BUDGET_CPU = 1.0  # % of one core
 BUDGET_RSS = 60.0  # MB
 _PAGE_KB, _HUGE_KB = 4, 2048
+SLICES = 12  # of which a training, at each doubling of a young past, falls into one or two
 TICK_SPAN_S = 0.12  # holds one tick for sure, seldom two
 PEERS = ("idle_peer", "psutil_peer")
 
@@ -146,12 +147,12 @@ Readings = tuple[list[float], list[tuple[float, float]]]
 
 
 def _observe(watcher: int, peers: list[int], seconds: int) -> list[Readings]:
-    """Return (shares of a core in %, sizes) of watcher and peers over six slices of the time, in turns."""
+    """Return (shares of a core in %, sizes) of watcher and peers over slices of the time, in turns."""
     readings: list[Readings] = [([], []) for _ in range(1 + len(peers))]
-    slice_s = max(1.0, seconds / 6)
+    slice_s = max(1.0, seconds / SLICES)
     for peer in peers:
         os.kill(peer, signal.SIGSTOP)
-    for _ in range(6):
+    for _ in range(SLICES):
         _slice(watcher, slice_s, readings[0])
         for peer, found in zip(peers, readings[1:], strict=True):
             os.kill(peer, signal.SIGCONT)

@@ -325,7 +325,7 @@ def test_gpus_that_change_their_index_keep_their_channels(nvml, watch_of) -> Non
     nvml.state.set_gpu(0, util=10)
     nvml.state.set_gpu(1, util=20)
     watch = watch_of()
-    watch.until(lambda: watch.last("gpu.util", nvml.uuid(1)) == 0.2)
+    watch.until(lambda: watch.reader.health().condition is GpuCondition.READING)
     nvml.state.set(**{"order": "1,0", "driver.generation": 2})
     nvml.state.set_gpu(0, util=11)
     nvml.state.set_gpu(1, util=21)

@@ -145,6 +145,11 @@ class RunDriver:
         self._supervisor.prepare(run)
         return self.life.start(run, actor, baseline=situation.baseline)
 
+    def expect(self, mode: Mode) -> None:
+        """Have a playbook's process ready where a match is seen that automation will act upon when it fires."""
+        if mode is Mode.AUTO:
+            self._supervisor.stand_by()
+
     def dry_run(self, run: Run) -> None:
         """Let Ansible go through a plan in check mode; what it says becomes events of the run."""
         self._dry_runs.start(run)

@@ -324,13 +324,16 @@ class Watch:
         _LOG.info(
             "episode %s: %s on %s is %s", episode.id, episode.fingerprint, ascii(str(episode.entity)), episode.state
         )
-        if episode.state is EpisodeState.FIRING:
+        if episode.state in (EpisodeState.PENDING, EpisodeState.FIRING):
             self._automate(episode)
 
     def _automate(self, episode: Episode) -> None:
         """Propose, and where the profile goes as far, apply the first fix of an episode that has just fired."""
         fixes = self.knowledge.current.fixes(episode.fingerprint)
         if not fixes or self.mode(fixes[0]) in (Mode.OBSERVE, Mode.MANUAL):
+            return
+        if episode.state is EpisodeState.PENDING:
+            self.runs.expect(self.mode(fixes[0]))
             return
         try:
             run = self._commands.runs.propose(episode, fixes[0], actor="watcher")

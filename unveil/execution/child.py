@@ -51,7 +51,8 @@ from unveil.execution.request import (
     extravars,
     load_request,
 )
-from unveil.execution.snapshot import write_durably
+from unveil.execution.snapshot import write_durably, write_whole
+from unveil.execution.standby import FLAG, stand_by
 from unveil.records.codec import encode
 
 if TYPE_CHECKING:
@@ -169,8 +170,8 @@ def prepare(directory: Path, request: Request) -> Path:
         (work / name).mkdir(parents=True, mode=0o700)
     host = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     if not request.inventory:
-        write_durably(work / "inventory/hosts.json", {"all": {"hosts": {"localhost": host}}})
-    write_durably(work / "env/extravars", extravars(request))
+        write_whole(work / "inventory/hosts.json", {"all": {"hosts": {"localhost": host}}})
+    write_whole(work / "env/extravars", extravars(request))
     (work / "ansible.cfg").touch(mode=0o600)
     os.environ.update(
         {
@@ -249,7 +250,7 @@ def run(directory: Path) -> RunResult:
     stop = Stop(request)
     signal.signal(signal.SIGTERM, stop.ask)
     signal.signal(signal.SIGINT, stop.ask)
-    write_durably(directory / CHILD, {"pid": os.getpid(), "started": processes.started(os.getpid())})
+    write_whole(directory / CHILD, {"pid": os.getpid(), "started": processes.started(os.getpid())})
     stop.start()
     events = Events(directory / EVENTS)
     rc: int | None = None
@@ -283,7 +284,10 @@ def run(directory: Path) -> RunResult:
 def main(arguments: list[str]) -> int:
     """Run the request of a directory; 0 when there is a result, whatever it says."""
     os.umask(0o077)
-    directory = Path(arguments[1])
+    where = stand_by() if arguments[1] == FLAG else arguments[1]
+    if where is None:
+        return 0
+    directory = Path(where)
     write_durably(directory / RESULT, encode(run(directory)))
     return 0
 

@@ -111,19 +111,25 @@ def load(directory: Path) -> Snapshot:
 
 def write_durably(path: Path, value: Any) -> Path:
     """Write a JSON file that is there whole or not at all, mode 0600, and survives a crash of the machine."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(value, file, ensure_ascii=True, allow_nan=False)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_whole(path, value, durable=True)
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
     return path
+
+
+def write_whole(path: Path, value: Any, *, durable: bool = False) -> None:
+    """Write a JSON file that is there whole or not at all, mode 0600; not *durable* it survives our death, no more."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(value, file, ensure_ascii=True, allow_nan=False)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

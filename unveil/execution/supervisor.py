@@ -39,6 +39,7 @@ from unveil.execution.request import (
 )
 from unveil.execution.snapshot import NAME as SNAPSHOT
 from unveil.execution.snapshot import write_durably
+from unveil.execution.standby import Standby
 from unveil.records.codec import encode
 from unveil.remediation.planner import digest
 
@@ -199,6 +200,7 @@ class RunSupervisor:
         self._host_root = host_root
         self._judged = judged
         self._prepared: tuple[str, Played] | None = None
+        self._standby = Standby(directory, lambda mark: scrubbed_environment(mark, directory))
         self._ending: list[ChildRun] = []  # they have answered, and are about to end: reaped at the next look
 
     def directory_of(self, run_id: str) -> Path:
@@ -206,6 +208,14 @@ class RunSupervisor:
         path = self.directory / run_id
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         return path
+
+    def stand_by(self) -> None:
+        """Have a child ready: a playbook is likely to be started soon."""
+        self._standby.make_ready()
+
+    def close(self) -> None:
+        """Let a child that stands by go; runs under way go on."""
+        self._standby.dismiss()
 
     def prepare(self, run: Run) -> None:
         """Take along what a run would play, so that whatever is wrong with it is told before the run starts.
@@ -295,20 +305,29 @@ class RunSupervisor:
 
     def _start(self, plan: Plan, directory: Path, played: Played | None, *, check: bool, strict: bool) -> ChildRun:
         played = played or self._take_along(plan, directory)
-        mark = f"{directory.name}.{secrets.token_hex(8)}"
-        request = request_of(
-            plan,
-            run=directory.name,
-            mark=mark,
-            playbook=played.playbook,
-            modules=played.modules,
-            check=check,
-            host_root=self._host_root,
-            strict=strict,
-        )
-        write_durably(directory / REQUEST, encode(request))
+        for mark in filter(None, (self._standby.mark, f"{directory.name}.{secrets.token_hex(8)}")):
+            request = request_of(
+                plan,
+                run=directory.name,
+                mark=mark,
+                playbook=played.playbook,
+                modules=played.modules,
+                check=check,
+                host_root=self._host_root,
+                strict=strict,
+            )
+            write_durably(directory / REQUEST, encode(request))
+            ready = mark == self._standby.mark
+            process = self._standby.hand_over(directory) if ready else self._fresh(directory, mark)
+            if process is not None:
+                break
+        assert process is not None  # a fresh one always is
+        return ChildRun(directory, request, process)
+
+    def _fresh(self, directory: Path, mark: str) -> subprocess.Popen[bytes]:
+        """Start a child for a run."""
         with os.fdopen(os.open(directory / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log:
-            process = subprocess.Popen(
+            return subprocess.Popen(
                 [sys.executable, "-I", "-m", "unveil.execution.child", str(directory)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -318,7 +337,6 @@ class RunSupervisor:
                 start_new_session=True,
                 umask=0o077,
             )
-        return ChildRun(directory, request, process)
 
 
 def scrubbed_environment(mark: str, home: Path, passed_on: tuple[str, ...] = _PASSED_ON) -> dict[str, str]:

@@ -6,7 +6,6 @@ Exit codes: 0 fine, 1 findings (or what was asked did not hold), 2 bad input, 3 
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib
 import os
 import re
@@ -49,6 +48,8 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(**{"allow_abbrev": False, **settings})
 
     def error(self, message: str) -> NoReturn:
+        import difflib  # 5 ms, and only for what is misspelt
+
         wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
         near = difflib.get_close_matches(wrong[1], re.findall(r"'([^']+)'", wrong[2]), 1) if wrong else []
         meant = f"did you mean `{self.prog} {near[0]}`? " if near and "argument -" not in message else ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+import socket
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -136,6 +137,7 @@ def serve(command: str, host: str, port: int, tell: Callable[[str], object]) -> 
         OSError: the address cannot be listened at.
     """
     shown = f"[{host}]" if ":" in host else host
-    web.run_app(
-        application(command, f"{shown}:{port}", tell), host=host, port=port, access_log=None, print=lambda *_: None
-    )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, port), family=family) as listener:  # a link is told only to who listens
+        app = application(command, f"{shown}:{port}", tell)
+        web.run_app(app, sock=listener, access_log=None, print=lambda *_: None)

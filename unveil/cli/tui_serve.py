@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         serve(command(arguments), str(address), arguments.port, _tell)
     except OSError as error:
         raise UsageError(
-            f"cannot listen at {address}:{arguments.port}: {error.strerror}", hint="another --port may be free"
+            f"cannot listen at {address} port {arguments.port}: {error.strerror}", hint="another --port may be free"
         ) from error
     return 0
 

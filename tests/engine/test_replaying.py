@@ -138,3 +138,16 @@ def test_a_plan_is_of_the_time_when_the_fault_was_there_also_when_the_recording_
         (change,) = watch.call("plan", episode=episode["id"])["plan"]["changes"]
         assert "[never]" in change["before"]
         assert change["after"] == "always"
+
+
+def test_a_watch_continues_with_what_an_earlier_one_learned(recording: Path, kb: Path) -> None:
+    with closing(RecordedWatch(str(recording), kb=str(kb))) as first:
+        seen = len(list(first.outcomes()))
+        learnt = first.pipeline.ensemble.reference
+        assert learnt is not None
+        with closing(RecordedWatch(str(recording), kb=str(kb))) as second:
+            second.continue_after(first)
+            next(second.outcomes())
+            reference = second.pipeline.ensemble.reference
+            assert reference is not None
+            assert reference.windows >= min(seen, learnt.windows)

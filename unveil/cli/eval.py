@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 DESCRIPTION = """Watch labelled recordings once for each combination of detectors, and compare: precision, recall and F1
 over windows, false alarms a day, time to the first alarm, the recall of each fault, and the four figures of the
 paper's Table 2 (hit rate, coverage, agreement, healthy contamination). Thresholds are never taken from what is
-judged: each window is held against what the host did before it.
+judged: each window is held against what the host did before it. A recording of minutes is a short past: give longer
+healthy ones of the same host with --history, and they are watched before each.
 
 Beside RUN.parquet stands RUN.labels.yml, as for `unveil kb backtest`."""
 EXAMPLE = "unveil eval recordings/*.parquet --markdown evaluation.md"
@@ -37,6 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--false-alarms-per-day", action="append", type=_rate, metavar="N",
         help="that the thresholds are set for; may be given several times (default: 24)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--history", action="append", metavar="RECORDING",
+        help="watch this one before each, without scoring it; may be given several times, oldest first",
     )  # fmt: skip
     parser.add_argument("--jobs", type=int, choices=range(1, 1025), default=os.cpu_count() or 1, metavar="N",
                         help="processes (default: one a CPU)")  # fmt: skip
@@ -74,7 +79,14 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInputError("two recordings have one name", hint="results go by the name of the file")
     asked = [(rule, rate) for rate in rates for rule in rules]
     jobs = [
-        Job(recording=recording, kb=arguments.kb or "", rule=rule, seed=arguments.seed, false_alarms_per_day=rate)
+        Job(
+            recording=recording,
+            kb=arguments.kb or "",
+            rule=rule,
+            seed=arguments.seed,
+            false_alarms_per_day=rate,
+            history=tuple(arguments.history or ()),
+        )
         for rule, rate in asked
         for recording in arguments.recordings
     ]

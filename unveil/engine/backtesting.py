@@ -33,7 +33,7 @@ from unveil.remediation import policy
 from unveil.remediation.planner import plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from unveil.engine.pipeline import Outcome
     from unveil.knowledge.labels import Interval
@@ -55,6 +55,7 @@ class Job:
         names: what a label may be beside the fingerprints of the knowledge base.
         tuned: fingerprint, clause and thresholds: copies of the fingerprint, one a threshold, are watched instead.
         false_alarms_per_day: how often the rule may be wrong on an ordinary host.
+        history: recordings of the same host that are watched before, oldest first; they are not scored.
     """
 
     recording: str
@@ -66,6 +67,7 @@ class Job:
     names: tuple[str, ...] = ()
     tuned: tuple[str, str, tuple[float, ...]] | None = None
     false_alarms_per_day: float = 24.0
+    history: tuple[str, ...] = ()
 
 
 def watch_all(jobs: Sequence[Job], *, processes: int, done: Callable[[int], None]) -> tuple[Trace, ...]:
@@ -142,6 +144,8 @@ def watch_one(job: Job) -> Trace:
     with closing(RecordedWatch(job.recording, kb=job.kb, settings=settings, seed=job.seed)) as watch:
         names = {*job.names, *(each.name for each in watch.knowledge.current.fingerprints)}
         intervals = () if labels is None else read_labels(labels, names)
+        for earlier in _earlier(job, settings):
+            watch.continue_after(earlier)
         if job.tuned is not None:
             intervals = _tune(watch, job.tuned, intervals)
         scored = {each.name for each in watch.pipeline.matcher.fingerprints}  # a correlation is no fault by itself
@@ -188,6 +192,20 @@ def _tune(
     copies = variants(fingerprint, clause, values)
     watch.pipeline.replace_knowledge(copies, generation=1, wall_s=watch.clock())
     return relabelled(intervals, name, [each.name for each in copies])
+
+
+def _earlier(job: Job, settings: EnsembleSettings) -> Iterator[RecordedWatch]:
+    """Yield the last watch of a job's history, once it has seen all; nothing without a history."""
+    last: RecordedWatch | None = None
+    for path in job.history:
+        with closing(RecordedWatch(path, kb=job.kb, settings=settings, seed=job.seed)) as watch:
+            if last is not None:
+                watch.continue_after(last)
+            for _ in watch.outcomes():
+                pass
+        last = watch
+    if last is not None:
+        yield last
 
 
 class _Clock:

@@ -145,6 +145,13 @@ class RecordedWatch:
         """Return what whoever made the recording wrote about it."""
         return dict(self._replay.metadata)
 
+    def continue_after(self, earlier: RecordedWatch) -> None:
+        """Judge by what an earlier watch learned, as a watcher does after a restart. Call it before `outcomes`."""
+        learnt, ensemble = earlier.pipeline.ensemble, self.pipeline.ensemble
+        ensemble.restore(learnt.state())
+        if learnt.model is not None:
+            ensemble.adopt(learnt.model)
+
     def outcomes(self) -> Iterator[Outcome]:
         """Let the recorded time pass, as fast as it is taken; yield what each window led to."""
         ensemble = self.pipeline.ensemble

@@ -209,7 +209,7 @@ class RecordedWatch:
             "knowledge": encode(self.knowledge.state),
             "trained": self.trained,
             "training": "trained" if self.trained else "not trained yet",
-            "ticks": {"taken": 0, "missed": 0, "late_p50_ms": 0.0, "late_p99_ms": 0.0},
+            "ticks": {"taken": 0, "missed": 0, "late": 0, "late_p50_ms": 0.0, "late_p99_ms": 0.0},
             "cost": {"cpu_share": 0.0, "rss_bytes": 0},
             "channels": 0 if latest is None else sum(len(block.layout.channels) for block in latest.window.blocks),
             "features": 0 if latest is None else len(latest.vector.layout.ids),

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import tarfile
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -144,3 +145,27 @@ def test_a_link_out_of_the_knowledge_base_is_not_packed(kb: Path, tmp_path: Path
     (kb / "fingerprints/cpu/out.yml").symlink_to("/etc/hostname")
     with pytest.raises(UnreadableError, match=r"out\.yml.*a symbolic link that leaves"):
         gather(kb)
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE])
+def test_extended_headers_cost_nothing(kind: bytes) -> None:
+    digits = b"1" * 400_000  # which tarfile's own pattern takes minutes over
+    header = tarfile.TarInfo("x")
+    header.type, header.size = kind, len(digits)
+    plain = header.tobuf(tarfile.USTAR_FORMAT) + digits + bytes(-len(digits) % 512)
+    began = time.process_time()
+    with pytest.raises(BadInputError, match="no plain file"):
+        read_archive(gzip.compress(plain + gzip.decompress(PACK)))
+    assert time.process_time() - began < 1
+
+
+def test_headers_that_announce_headers_without_end_are_refused() -> None:
+    header = tarfile.TarInfo("././@LongLink")
+    header.type, header.size = tarfile.GNUTYPE_LONGNAME, 2
+    with pytest.raises(BadInputError, match="no plain file"):
+        read_archive(gzip.compress((header.tobuf(tarfile.GNU_FORMAT) + b"a".ljust(512, b"\0")) * 5000))
+
+
+def test_long_names_come_back() -> None:
+    files = {f"fingerprints/{'a' * 90}/{'b' * 90}.yml": b"one"}
+    assert read_archive(write_archive(archive_of(files, name="n", unveil="1"))).files == files

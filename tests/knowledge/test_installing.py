@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -156,3 +157,45 @@ def _level_in_use(reloader: Reloader) -> str:
             return fingerprint.level
         time.sleep(0.02)
     raise AssertionError("the watcher did not go over")
+
+
+def test_a_folder_of_installations_that_someone_else_may_write_is_refused(
+    pack: Callable[..., Archive], target: Path
+) -> None:
+    installed = target.with_name("etc-kb.installed")
+    installed.mkdir()
+    installed.chmod(0o777)
+    with pytest.raises(RefusedError, match="someone else"):
+        install(pack("6"), target)
+    installed.rmdir()
+    installed.symlink_to(target.parent)
+    with pytest.raises(RefusedError, match="someone else"):
+        install(pack("6"), target)
+    assert not target.exists()
+
+
+def test_what_another_installation_did_while_this_one_waited_for_its_turn_counts(
+    pack: Callable[..., Archive], target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(pack("6"), target)
+    (target / "inventory/allowed_signers").write_text("me\n")
+    locked = installing._locked
+
+    def late(folder: Path):  # type: ignore[no-untyped-def]
+        monkeypatch.setattr(installing, "_locked", locked)
+        for version in ("7", "8"):  # after which the folder that was in use is gone
+            install(pack(version), target)
+        return locked(folder)
+
+    monkeypatch.setattr(installing, "_locked", late)
+    install(pack("9"), target)
+    assert (target / "inventory/allowed_signers").read_text() == "me\n"
+
+
+def test_no_umask_makes_files_that_everyone_may_write(pack: Callable[..., Archive], target: Path) -> None:
+    before = os.umask(0)
+    try:
+        install(pack("6"), target)
+    finally:
+        os.umask(before)
+    assert not [path for path in target.resolve().rglob("*") if path.stat().st_mode & 0o022]

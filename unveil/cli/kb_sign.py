@@ -24,9 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Sign."""
     from unveil.cli.kb_verify import read
+    from unveil.knowledge.archive import read_archive
     from unveil.knowledge.signing import sign
 
-    read(arguments.pack)
+    read_archive(read(arguments.pack))
     signature = sign(arguments.pack, arguments.key.expanduser())
     if arguments.json:
         draw.print_json({"signature": str(signature)})

@@ -33,6 +33,7 @@ MAX_TOTAL_BYTES = 256_000_000
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _FORM = 1  # of the manifest
+_MOST_NAME = 4096  # bytes of a path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,11 +119,7 @@ def read_archive(content: bytes) -> Archive:
     Raises:
         BadInputError: it is none, or holds something that no pack may hold.
     """
-    try:
-        with tarfile.open(fileobj=io.BytesIO(_unzipped(content)), mode="r:") as tar:
-            files = _members(tar)
-    except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
-        raise BadInputError(f"this is no pack: {error}") from error
+    files = _members(_unzipped(content))
     manifest = _manifest(files.pop(MANIFEST, b""))
     found = {path: hashlib.sha256(text).hexdigest() for path, text in files.items()}
     if found != manifest["files"]:
@@ -150,26 +147,45 @@ def _unzipped(content: bytes) -> bytes:
     return plain
 
 
-def _members(tar: tarfile.TarFile) -> dict[str, bytes]:
+def _members(plain: bytes) -> dict[str, bytes]:
+    """Return the files of a tar archive, its headers taken one by one.
+
+    `tarfile` looks for words in extended headers with a pattern that takes minutes over a few hundred kilobytes of
+    digits (CVE-2024-6232), and follows headers that announce headers by recursion. Of all kinds of headers a pack has
+    two: files, and the name of a file where it is long.
+    """
     files: dict[str, bytes] = {}
-    for member in tar:
-        shown = repr(member.name[:200])
-        if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
-            raise BadInputError(f"{shown} in the pack is no plain file", hint="links and devices are refused")
-        if not _may_be(member.name):
-            raise BadInputError(f"{shown} in the pack lies outside of what a knowledge base holds")
-        if member.name in files or len(files) > MAX_FILES:
-            many = f"more than {MAX_FILES:,} files are in the pack"
-            raise BadInputError(f"{shown} is twice in the pack" if member.name in files else many)
-        # The manifest names every file with its digest, so it may be larger than they are.
-        most = MAX_FILE_BYTES if member.name != MANIFEST else 8 * MAX_FILE_BYTES
-        if member.size > most:
-            raise BadInputError(f"{shown} in the pack has {member.size:,} bytes", hint=f"at most {most:,} are read")
-        stream = tar.extractfile(member)
-        content = b"" if stream is None else stream.read()
+    at, long_name = 0, ""
+    while (header := plain[at : at + tarfile.BLOCKSIZE]).strip(b"\0"):
+        try:
+            member = tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape")
+        except (tarfile.TarError, ValueError) as error:
+            raise BadInputError(f"this is no pack: {error}") from error
+        name = long_name or member.name
+        shown = repr(name[:200])
+        at += tarfile.BLOCKSIZE
+        content = plain[at : at + max(0, member.size)]
         if len(content) != member.size:
             raise BadInputError(f"{shown} in the pack is cut off")
-        files[member.name] = content
+        at += -(-member.size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
+        if member.type == tarfile.GNUTYPE_LONGNAME and not long_name and member.size <= _MOST_NAME:
+            long_name = content.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
+            continue
+        long_name = ""
+        if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
+            raise BadInputError(f"{shown} in the pack is no plain file", hint="links and devices are refused")
+        if not _may_be(name):
+            raise BadInputError(f"{shown} in the pack lies outside of what a knowledge base holds")
+        if name in files or len(files) > MAX_FILES:
+            many = f"more than {MAX_FILES:,} files are in the pack"
+            raise BadInputError(f"{shown} is twice in the pack" if name in files else many)
+        # The manifest names every file with its digest, so it may be larger than they are.
+        most = MAX_FILE_BYTES if name != MANIFEST else 8 * MAX_FILE_BYTES
+        if member.size > most:
+            raise BadInputError(f"{shown} in the pack has {member.size:,} bytes", hint=f"at most {most:,} are read")
+        files[name] = content
+    if long_name or not files:
+        raise BadInputError("this is no pack: it ends before its files do")
     return files
 
 

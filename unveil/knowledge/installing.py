@@ -15,6 +15,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -67,19 +68,29 @@ def roll_back(target: Path) -> Installed:
     before = _installed(target) / PREVIOUS
     if not target.is_symlink() or not (before / FINGERPRINTS).is_dir():
         raise RefusedError(f"nothing was installed at {target} before what is there")
-    folder = before.resolve()
+    return _put(None, "", target)
+
+
+def _before(target: Path) -> tuple[dict[str, bytes], str]:
+    """Return the files of the installation before, and its name without the number."""
+    folder = (_installed(target) / PREVIOUS).resolve()
     files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    return _put(files, folder.name[_WIDTH + 1 :], target)
+    return files, folder.name[_WIDTH + 1 :]
 
 
-def _put(files: Mapping[str, bytes], name: str, target: Path) -> Installed:
+def _put(files: Mapping[str, bytes] | None, name: str, target: Path) -> Installed:
+    """Put files into use, those of the installation before when None. What is there is looked at under the lock: what
+    another installation has replaced by then is neither read half nor taken for a place without an inventory.
+    """
     installed = _installed(target)
     if os.path.lexists(target) and not _is_ours(target, installed):
         what = f"{target} was not put there by `kb install`"
         raise RefusedError(what, hint=f"move it away first: mv {target} {target}.own")
-    current = target.resolve() if target.exists() else None
     try:
         with _locked(installed):
+            current = target.resolve() if target.exists() else None
+            if files is None:
+                files, name = _before(target)
             return _exchange(files, name, target, current)
     except OSError as error:
         what = f"{error.filename or target} cannot be written: {error.strerror}"
@@ -128,13 +139,17 @@ def _write(files: Mapping[str, bytes], scratch: Path, current: Path | None) -> N
         file = scratch / path
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("xb") as stream:
+            os.fchmod(stream.fileno(), 0o644)  # whatever the umask: a file that everyone may write is not played
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
     if own and current is not None:
         shutil.copytree(current / INVENTORY, scratch / INVENTORY, symlinks=True)
-    for folder in FOLDERS:
-        (scratch / folder).mkdir(exist_ok=True)
+    made = {scratch / parent for path in brought for parent in Path(path).parents}
+    made |= {scratch / folder for folder in FOLDERS if not (scratch / folder).is_dir()}
+    for folder in made:
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o755)
 
 
 def _next(installed: Path) -> int:
@@ -166,7 +181,11 @@ def _installed(target: Path) -> Path:
 @contextmanager
 def _locked(installed: Path) -> Iterator[None]:
     installed.mkdir(mode=0o755, exist_ok=True)
-    descriptor = os.open(installed / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    found = installed.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & stat.S_IWOTH:
+        what = f"{installed} belongs to, or can be written by, someone else"
+        raise RefusedError(what, hint=f"whoever can write there says what runs: chown it, and chmod 755 {installed}")
+    descriptor = os.open(installed / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -148,7 +148,7 @@ def test_an_episode_that_cleared_or_that_a_filter_covers_is_not_planned_for(judg
     judged.ask("reload")
     deadline = time.monotonic() + 20
     while not judged.knowledge.current.filters and time.monotonic() < deadline:
-        judged._housekeeping(time.monotonic_ns())
+        judged._housekeeping.second(time.monotonic_ns())
         time.sleep(0.05)
     assert judged.knowledge.current.filters, judged.ask("status")["knowledge"]
     with pytest.raises(RefusedError, match="filter on_purpose"):

@@ -51,8 +51,8 @@ def test_the_status_is_plain_json_and_names_what_is_wrong(watch: Callable[..., A
     assert (status["pid"], status["window"], status["problems"]) == (os.getpid(), None, [])
     assert status["knowledge"]["fingerprints"] == 1
     assert status["gpu"] is None
-    watcher._complain("something")
-    watcher._complain("something")
+    watcher.complain("something")
+    watcher.complain("something")
     watcher.journal._db.execute("PRAGMA query_only = ON")
     watcher.journalling.episodes((), watcher.clock())
     assert watcher.status()["problems"] == ["something (2 times)"], "nothing was to be written"

@@ -154,7 +154,7 @@ def test_a_fault_in_a_step_is_counted_and_seen_and_does_not_end_the_watch(watch:
     watcher.runs.second = lambda *given: looked_after.append(1) or second(*given)
     for number in range(5):
         watcher._guarded(watcher._second, number)
-        watcher._guarded(watcher._housekeeping, number)
+        watcher._guarded(watcher._housekeeping.second, number)
     assert watcher.status()["problems"] == ["a fault in unveil itself: ZeroDivisionError: a fault (3 times)"]
     assert len(looked_after) == 5, "runs are looked after all the same"
 
@@ -166,7 +166,7 @@ def test_the_same_fault_ten_times_in_a_row_ends_the_watch_whatever_goes_well_in_
     step_fails(watcher, 1000)
     for _ in range(MOST_FAULTS - 1):
         watcher._guarded(watcher._second, 0)
-        watcher._guarded(watcher._housekeeping, 0)
+        watcher._guarded(watcher._housekeeping.second, 0)
     with pytest.raises(ZeroDivisionError):
         watcher._guarded(watcher._second, 0)
 

@@ -12,7 +12,7 @@ from unveil.knowledge.knowledge_base import KnowledgeBase, state_of
 from unveil.knowledge.reload import Reloader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from unveil.records.knowledge import KnowledgeState
@@ -28,9 +28,14 @@ class KnowledgeInUse:
     A folder in which there is no knowledge base at all is a mistake of whoever named it, and refused.
     """
 
-    def __init__(self, folder: str, *, now_s: float) -> None:
+    def __init__(self, folder: str, *, now_s: float, ready: Callable[[], None] | None = None) -> None:
+        """Load the folder.
+
+        Args:
+            ready: called from another thread when `poll` has something to tell.
+        """
         self.root: Path = knowledge_root(folder or None)
-        self._reloader = Reloader(self.root)
+        self._reloader = Reloader(self.root, ready=ready)
         loaded = self._reloader.start(now_s)
         if loaded.knowledge is None and (nothing := [each for each in loaded.errors if each.check == "K011"]):
             self._reloader.close()

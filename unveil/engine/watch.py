@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import gc
 import logging
-import secrets
+import os
 import socket
 import sys
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from unveil.engine.allocator import keep_little, keep_together
 from unveil.engine.commands import Commands
 from unveil.engine.control import ControlServer
 from unveil.engine.history import History
+from unveil.engine.housekeeping import Housekeeping
 from unveil.engine.journalling import Journalling
 from unveil.engine.knowledge import KnowledgeInUse
 from unveil.engine.metrics import Meter
@@ -65,20 +65,9 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 IDLE_NS = 2_000_000_000  # the loop looks around after so long, should no tick come
 SWITCH_S = 0.001  # how long a tick waits for the interpreter while the loop computes
-PRUNE_S = 60.0
 MOST_FAULTS = 10
-COST_S = 10.0
 FOLLOW_S = 5.0  # how often an episode that merely goes on is journalled
 GPU_SETTLE_S = 4.0  # values of the GPU child are up to two seconds old: those from before a write are not looked at
-
-
-@dataclass(slots=True)
-class _Due:
-    """What happens seldom, and when it is due next, on a clock that nobody sets."""
-
-    prune_ns: int = 0
-    follow_ns: int = 0
-    cost_ns: int = 0
 
 
 class Watch:
@@ -93,7 +82,7 @@ class Watch:
         self.lateness = Lateness()
         self.cost = Cost()
         self.problems = Problems()
-        self._due = _Due()
+        self._follow_ns = 0
         self._stopping = False
         self._wake: Callable[[], None] = lambda: None
         self._rescan = False
@@ -130,14 +119,16 @@ class Watch:
                 lambda: self.journal.end_watch(self.number, at_s=self.clock()), self.clock()
             )
         )
-        self.knowledge = KnowledgeInUse(self.config.kb, now_s=self.started_s)
+        wake = lambda: self._wake()  # noqa: E731, PLW0108  # what wakes the loop is made last
+        self.knowledge = KnowledgeInUse(self.config.kb, now_s=self.started_s, ready=wake)
         opened.callback(self.knowledge.close)
         self.journalling.knowledge(self.knowledge.state)
         self.meter = Meter(self)
-        self._metrics: MetricsLink | None = None
+        metrics: MetricsLink | None = None
         if self.config.metrics or self.config.metrics_file:
-            self._metrics = MetricsLink(listen=self.config.metrics, file=self.config.metrics_file)
-            opened.callback(self._metrics.close)
+            metrics = MetricsLink(listen=self.config.metrics, file=self.config.metrics_file)
+            opened.callback(metrics.close)
+        self._housekeeping = Housekeeping(self, metrics)
         self.observation = Observation(self.config.host_root, gpu=self.config.gpu)
         opened.callback(self.observation.close)
         self.pipeline = Pipeline(
@@ -147,7 +138,7 @@ class Watch:
             correlations=self.knowledge.current.correlations,
             filters=self.knowledge.current.filters,
             host=self.host,
-            new_id=lambda: f"e{secrets.token_hex(6)}",
+            new_id=lambda: f"e{os.urandom(6).hex()}",
             settings=EnsembleSettings(
                 rule=self.config.rule, false_alarms_per_hour=self.config.false_alarms_per_day / 24
             ),
@@ -200,11 +191,16 @@ class Watch:
                 self._server.serve_until(time.monotonic_ns() + IDLE_NS)
                 ticker.check()
                 self._refuse_lost_state()
+                now_ns = time.monotonic_ns()
                 if ticker.seconds > judged:
                     judged = ticker.seconds
-                    now_ns = time.monotonic_ns()
                     self._guarded(self._second, now_ns)
-                    self._guarded(self._housekeeping, now_ns)
+                    self._guarded(self._housekeeping.second, now_ns)
+                else:
+                    self._guarded(self._housekeeping.take_up, now_ns)
+                if self._rescan:
+                    self._rescan = False
+                    self.knowledge.rescan()
         finally:
             ticker.close()
 
@@ -218,7 +214,7 @@ class Watch:
             name = step.__name__
             self._faults[name] = self._faults.get(name, 0) + 1
             _LOG.exception("a fault in unveil itself")
-            self._complain(f"a fault in unveil itself: {type(error).__name__}: {error}"[:300])
+            self.complain(f"a fault in unveil itself: {type(error).__name__}: {error}"[:300])
             if self._faults[name] >= MOST_FAULTS:
                 raise
 
@@ -236,8 +232,9 @@ class Watch:
         self._wake()
 
     def rescan(self) -> None:
-        """Look at the knowledge base's files again soon; safe in a signal handler."""
+        """Look at the knowledge base's files again now; safe in a signal handler."""
         self._rescan = True
+        self._wake()
 
     def close(self) -> None:
         """Leave in good order. Runs go on, and are adopted by the next watcher: nothing is undone because we end."""
@@ -268,57 +265,17 @@ class Watch:
         try:
             outcomes = self.pipeline.push(self.observation.collect(now_ns), wall_s=wall_s, facts=self.facts)
             self.meter.second(outcomes)
-            follow = now_ns >= self._due.follow_ns
+            follow = now_ns >= self._follow_ns
             for outcome in outcomes:
                 going_on = self.pipeline.episodes.open if follow else ()
                 self.journalling.second(outcome.summary, (*outcome.changed, *going_on))
                 for episode in outcome.changed:
                     self._announce(episode)
             if follow:
-                self._due.follow_ns = now_ns + int(1e9 * FOLLOW_S)
+                self._follow_ns = now_ns + int(1e9 * FOLLOW_S)
         finally:  # runs are looked after whatever becomes of a window
             for trouble in self.runs.second(outcomes[-1].vector if outcomes else None, self.pipeline.matching):
-                self._complain(trouble)
-
-    def _housekeeping(self, now_ns: int) -> None:
-        """Do, once a second, what no window waits for."""
-        wall_s = self.clock()
-        if self.observation.facts_due(now_ns):
-            self.observation.refresh_facts(now_ns)
-        if self._rescan:
-            self._rescan = False
-            self.knowledge.rescan()
-        state, replaced = self.knowledge.poll(wall_s)
-        if replaced:
-            current = self.knowledge.current
-            ended = self.pipeline.replace_knowledge(
-                current.fingerprints,
-                generation=current.generation,
-                wall_s=wall_s,
-                correlations=current.correlations,
-                filters=current.filters,
-            )
-            self.journalling.episodes(ended, wall_s)
-        if state is not None:
-            self.journalling.knowledge(state)
-        if complaint := self.training.poll(wall_s):
-            self._complain(complaint)
-        if self._metrics is not None:
-            self._metrics.poll(now_ns, self.meter.families)
-        if now_ns >= self._due.cost_ns:
-            self._due.cost_ns = now_ns + int(1e9 * COST_S)
-            self.cost.mark()
-        if now_ns >= self._due.prune_ns:
-            self._due.prune_ns = now_ns + int(1e9 * PRUNE_S)
-            self.journalling.attempt(lambda: self._prune(wall_s), wall_s)
-
-    def _prune(self, wall_s: float) -> None:
-        self.journal.prune(
-            now_s=wall_s,
-            ordinary_s=3600 * self.config.ordinary_hours,
-            notable_s=86400 * self.config.notable_days,
-            max_bytes=int(1e6 * self.config.journal_mb),
-        )
+                self.complain(trouble)
 
     def _announce(self, episode: Episode) -> None:
         _LOG.info(
@@ -341,7 +298,7 @@ class Watch:
                 run = self.runs.approve(run, plan_hash=run.plan.hash, actor="watcher")
                 self.runs.apply(run, plan_hash=run.plan.hash, actor="watcher")
         except UnveilError as error:
-            self._complain(f"{fixes[0].name} was not started by itself: {error.what}")
+            self.complain(f"{fixes[0].name} was not started by itself: {error.what}")
 
     def _situation(self, plan: Plan) -> Situation:
         remediation = self.knowledge.current.remediation(plan.remediation)
@@ -374,7 +331,8 @@ class Watch:
             return sampled[address] if address in sampled else self._looks.peek(address, self.clock())
         return self.settings.peek(address)
 
-    def _complain(self, what: str) -> None:
+    def complain(self, what: str) -> None:
+        """Have something that went wrong told by the status for a while, and logged once."""
         if self.problems.add(what, self.clock()):
             _LOG.warning("%s", what)
 

@@ -2,8 +2,8 @@
 
 Three threads, one duty each. watchdog's observer only raises a flag. The worker waits for quiet, reads the files, has
 them loaded by a child process when their content changed, and lays the finished generation down. The watch loop picks
-it up with `poll` between two windows, which costs one look at a queue. On any error the old generation stays in use
-and is shown as stale, with the first problem and since when.
+it up with `poll`, which costs one look at a queue, and is told when there is something. On any error the old generation
+stays in use and is shown as stale, with the first problem and since when.
 
 Nothing is believed but contents: an event says *look*, never *what*. So atomic renames, a folder replaced as a whole, a
 symbolic link that is swapped and a change that inotify missed (seen by the rescan every 30 s) all end in the same look.
@@ -39,6 +39,8 @@ from unveil.knowledge.pack import READ_FOLDERS, read_pack
 from unveil.records.problem import Gravity, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from watchdog.observers.api import BaseObserver, ObservedWatch
 
     from unveil.records.knowledge import KnowledgeState
@@ -98,6 +100,7 @@ class Reloader:
         cap_s: float = CAP_S,
         rescan_s: float = RESCAN_S,
         child: LoadChild | None = None,
+        ready: Callable[[], None] | None = None,
     ) -> None:
         """Make one; `start` begins.
 
@@ -106,11 +109,13 @@ class Reloader:
             quiet_s, cap_s: how long nothing must change before files are read, and the most that is waited for it.
             rescan_s: how often files are read without an event.
             child: loads; one of its own when None.
+            ready: called by the worker's thread when there is something to `poll`.
         """
         self._root = root
         self._quiet_s, self._cap_s, self._rescan_s = quiet_s, cap_s, rescan_s
         self._child = LoadChild() if child is None else child
         self._owns_child = child is None
+        self._ready = ready
         self._changed = threading.Event()
         self._replaced = threading.Event()
         self._asked = False
@@ -249,6 +254,8 @@ class Reloader:
         if loaded.knowledge is not None:
             self._generation += 1
         self._finished.append(loaded)
+        if self._ready is not None:
+            self._ready()
 
     def _follow(self) -> None:
         """Watch the folder that the root names now, which may be another one than a moment ago."""

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unveil.errors import UnreadableError, WatcherAbsentError
+from unveil.errors import BadInputError, UnreadableError, WatcherAbsentError
 
 if TYPE_CHECKING:
     import argparse
@@ -25,6 +25,17 @@ def add_state_dir(parser: argparse.ArgumentParser) -> None:
         help="where journal and socket live (default: $UNVEIL_STATE_DIR, else /var/lib/unveil for root, "
         "~/.local/state/unveil for others)",
     )
+
+
+def checked_root(root: Path) -> Path:
+    """Return the tree as it is: a misspelt one would be a host without anything, which looks healthy.
+
+    Raises:
+        BadInputError: it holds neither procfs nor sysfs.
+    """
+    if not any((root / name).is_dir() for name in ("proc", "sys")):
+        raise BadInputError(f"{root} holds neither proc nor sys", hint="--host-root names the folder that holds them")
+    return root
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unveil.cli import connect, draw
-from unveil.errors import BadInputError
 
 if TYPE_CHECKING:
     import argparse
@@ -40,18 +39,7 @@ def host_root(arguments: argparse.Namespace) -> Path:
     Raises:
         BadInputError: it holds neither procfs nor sysfs.
     """
-    return checked_root(arguments.host_root)
-
-
-def checked_root(root: Path) -> Path:
-    """Return the tree as it is: a misspelt one would be a host without anything, which looks healthy.
-
-    Raises:
-        BadInputError: it holds neither procfs nor sysfs.
-    """
-    if not any((root / name).is_dir() for name in ("proc", "sys")):
-        raise BadInputError(f"{root} holds neither proc nor sys", hint="--host-root names the folder that holds them")
-    return root
+    return connect.checked_root(arguments.host_root)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -41,7 +41,6 @@ def run(arguments: argparse.Namespace) -> int:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(name, "1")  # before numpy is loaded: a pool of threads would only wait, and be paid for
 
-    from unveil.cli.snapshot import checked_root
     from unveil.engine.settings import load_settings
     from unveil.engine.watch import run_watch
 
@@ -50,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     settings = load_settings(vars(arguments))
-    checked_root(settings.host_root)
+    connect.checked_root(settings.host_root)
     if sys.stderr.isatty():
         print(
             "unveil: watching until Ctrl-C; `unveil status` and `unveil tui` in another terminal show what it sees",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unveil.detection.history import Ring
+from unveil.records.averages import median
 from unveil.records.verdict import Vote
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ class Calibration:
         self._sorted = np.sort(scores)
         if not len(scores):
             return
-        self._tail_unit = max(float(self._sorted[-1] - np.median(self._sorted)), 1e-9)
+        self._tail_unit = max(float(self._sorted[-1]) - median(self._sorted.tolist()), 1e-9)
         higher = len(scores) - np.searchsorted(self._sorted, scores, side="left")
         evidence = np.minimum(-np.log10((1 + higher) / (len(scores) + 1)), MOST_EVIDENCE)
         self._tails = [_tail(smoothed(evidence, pace.smoothing)) for pace in PACES]

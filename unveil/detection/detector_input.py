@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from unveil.records.digest import sha256
 from unveil.records.subsystem import Subsystem
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class DetectorInput:
     @cached_property
     def digest(self) -> str:
         """Return what a saved reference or model must have been made for: the names and their scales, hashed."""
-        return hashlib.sha256(json.dumps([self.names, self.log.tolist()]).encode()).hexdigest()
+        return sha256(json.dumps([self.names, self.log.tolist()]).encode()).hexdigest()
 
     def take(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the part of a vector's values that has a reference, NaN where absent.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from unveil.detection.reference import as_bytes, from_bytes
 from unveil.errors import BadInputError
+from unveil.records.digest import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,7 +73,7 @@ class TrainedModel:
     @property
     def digest(self) -> str:
         """Return a hash of the feature names."""
-        return hashlib.sha256(as_bytes(self.names).tobytes()).hexdigest()
+        return sha256(as_bytes(self.names).tobytes()).hexdigest()
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return it as arrays, to be written to a file."""

@@ -5,8 +5,6 @@ Questions only. Each is bounded, because the watch loop answers between two tick
 
 from __future__ import annotations
 
-import datetime as dt
-import uuid
 from typing import TYPE_CHECKING, Any
 
 from unveil.engine.knowledge_texts import KnowledgeTexts
@@ -163,6 +161,9 @@ class CloserLook:
 
     def draft(self, *, watch: int, index: int, name: str, owner: str, subsystem: str | None = None) -> Any:
         """Return the text of a fingerprint, and of its cases, drafted from a window of the journal. Writes nothing."""
+        import datetime as dt
+        import uuid
+
         from unveil.knowledge.drafting import Author, draft  # with the catalogue of what can be asked: not at start
 
         window = window_at(self._watch.history, f"{watch}:{index}")

@@ -6,7 +6,7 @@ Who acts is what the kernel says of the peer (``uid:0 pid:4711``) and goes into 
 
 from __future__ import annotations
 
-import secrets
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -156,7 +156,7 @@ class Commands:
             raise BadInputError(f"a silence lasts between a second and 30 days, not {seconds:g} s")
         now_s = self._watch.clock()
         made = Silence(
-            id=f"s{secrets.token_hex(4)}", fingerprint=fingerprint, entity=entity, until_s=now_s + seconds,
+            id=f"s{os.urandom(4).hex()}", fingerprint=fingerprint, entity=entity, until_s=now_s + seconds,
             reason=reason, actor=actor, created_s=now_s,
         )  # fmt: skip
         self._watch.journal.put_silence(made)

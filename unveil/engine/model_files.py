@@ -5,7 +5,6 @@ What is damaged, or was written for other features, is refused, said, and learne
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import tempfile
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unveil.errors import UnreadableError
+from unveil.records.digest import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ def save_arrays(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(MAGIC + hashlib.sha256(body).digest() + body)
+            file.write(MAGIC + sha256(body).digest() + body)
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
@@ -59,7 +59,7 @@ def load_arrays(path: Path) -> dict[str, NDArray[np.generic]] | None:
     if not data.startswith(MAGIC):
         raise UnreadableError(f"{path} is not a file of this version of unveil")
     digest, body = data[len(MAGIC) : len(MAGIC) + _DIGEST], data[len(MAGIC) + _DIGEST :]
-    if hashlib.sha256(body).digest() != digest:
+    if sha256(body).digest() != digest:
         raise UnreadableError(f"{path} is damaged: its checksum is another")
     try:
         with np.load(io.BytesIO(body), allow_pickle=False) as stored:

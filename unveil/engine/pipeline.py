@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 from unveil.attribution.attribute import attribute
@@ -23,6 +22,7 @@ from unveil.matching.correlate import Correlator
 from unveil.matching.episodes import EpisodeTracker
 from unveil.matching.filters import suppressed
 from unveil.matching.matcher import Matcher
+from unveil.records.averages import mean
 from unveil.records.feature import FeatureId
 from unveil.records.fingerprint import FeatureClause
 from unveil.records.match import Answer, EpisodeState
@@ -159,7 +159,7 @@ class Pipeline:
     def recent(self, name: str, entity: Entity) -> float | None:
         """Return a feature's mean over the newest windows, None where it is absent: what a fix is compared with."""
         values = [value for vector in self._recent if (value := vector.get(name, entity)) is not None]
-        return fmean(values) if values else None
+        return mean(values) if values else None
 
     def matching(self, fingerprint: str, entity: Entity) -> bool | None:
         """Return whether the newest window matches; None when that is unknown."""

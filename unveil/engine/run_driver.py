@@ -6,7 +6,7 @@ has begun is in `run_life.py`. Nothing here waits for anything.
 
 from __future__ import annotations
 
-import secrets
+import os
 from typing import TYPE_CHECKING
 
 from unveil.engine.dry_runs import DryRuns
@@ -106,7 +106,7 @@ class RunDriver:
                 return run
         if actor == WATCHER:
             self._permit(plan, self._situation(plan), actor, policy.Intent.PROPOSE)
-        run = new_run(f"r{secrets.token_hex(6)}", plan, actor, self._clock())
+        run = new_run(f"r{os.urandom(6).hex()}", plan, actor, self._clock())
         self._keeping.keep(run)
         return run
 

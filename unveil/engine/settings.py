@@ -6,9 +6,7 @@ environment, ``--false-alarms-per-day`` as a flag. The file is read once, at the
 
 from __future__ import annotations
 
-import difflib
 import os
-import tomllib
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,11 +93,21 @@ def _default_files(env: Mapping[str, str]) -> tuple[Path, ...]:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text())
+        text = file.read_text()
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadInputError(f"{file}: {error}", hint="see docs/OPERATING.md for the settings") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(file, error) from error
+    import tomllib  # 1 MB, and mostly there is no such file
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _unreadable(file, error) from error
+
+
+def _unreadable(file: Path, error: Exception) -> BadInputError:
+    return BadInputError(f"{file}: {error}", hint="see docs/OPERATING.md for the settings")
 
 
 def _apply(settings: Settings, values: Mapping[str, Any], *, place: str) -> Settings:
@@ -107,6 +115,8 @@ def _apply(settings: Settings, values: Mapping[str, Any], *, place: str) -> Sett
     changes: dict[str, Any] = {}
     for name, value in values.items():
         if name not in known:
+            import difflib  # only for what is misspelt
+
             near = difflib.get_close_matches(name, known, n=1)
             raise BadInputError(
                 f"{place}: unknown setting {name!r}", hint=f"did you mean {near[0]!r}?" if near else None

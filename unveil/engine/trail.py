@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 from unveil.matching.plan import SeenReference
+from unveil.records.averages import mean
 
 if TYPE_CHECKING:
     from unveil.matching.clauses import Evidence
@@ -65,4 +65,4 @@ class Trail:
     def mean(self, name: str, entity: Entity, *, until: int, over: int) -> float | None:
         """Return a feature's mean over so many windows up to one, None where it is absent in all of them."""
         values = [value for _, value in self.series(name, entity, until=until, limit=over) if value is not None]
-        return fmean(values) if values else None
+        return mean(values) if values else None

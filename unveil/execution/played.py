@@ -7,7 +7,6 @@ plugins, which Ansible would find by itself) is taken along.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import stat
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unveil.errors import RefusedError, UnwritableError
+from unveil.records.digest import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -63,7 +63,7 @@ def take_along(playbook: Path, modules: Path, directory: Path) -> Played:
             hint="make room in the state directory",
         ) from error
     digests = {
-        os.path.join(os.path.realpath(path.parent), path.name): hashlib.sha256(content).hexdigest()  # noqa: PTH118  # text: it is compared with texts
+        os.path.join(os.path.realpath(path.parent), path.name): sha256(content).hexdigest()  # noqa: PTH118  # text: it is compared with texts
         for path, _, content in contents
     }
     return Played(playbook=directory / PLAYED / playbook.name, modules=directory / PLAYED / "modules", digests=digests)

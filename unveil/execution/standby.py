@@ -8,7 +8,6 @@ nobody needs ends by itself, and at once when the watcher does.
 from __future__ import annotations
 
 import os
-import secrets
 import select
 import subprocess
 import sys
@@ -42,7 +41,7 @@ class Standby:
         """Start one, unless one stands by already. Never waits for it."""
         if self.mark:
             return
-        self._mark = f"standby.{secrets.token_hex(12)}"
+        self._mark = f"standby.{os.urandom(12).hex()}"
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-m", "unveil.execution.child", FLAG],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self._folder,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shutil
 import signal
 import subprocess
@@ -244,7 +243,7 @@ class RunSupervisor:
         Raises:
             RefusedError: as `start`.
         """
-        directory = self.directory / f"dry-{plan.hash[:12]}-{secrets.token_hex(3)}"
+        directory = self.directory / f"dry-{plan.hash[:12]}-{os.urandom(3).hex()}"
         directory.mkdir(mode=0o700, parents=True)
         try:
             return self._start(plan, directory, None, check=True, strict=strict)
@@ -305,7 +304,7 @@ class RunSupervisor:
 
     def _start(self, plan: Plan, directory: Path, played: Played | None, *, check: bool, strict: bool) -> ChildRun:
         played = played or self._take_along(plan, directory)
-        for mark in filter(None, (self._standby.mark, f"{directory.name}.{secrets.token_hex(8)}")):
+        for mark in filter(None, (self._standby.mark, f"{directory.name}.{os.urandom(8).hex()}")):
             request = request_of(
                 plan,
                 run=directory.name,

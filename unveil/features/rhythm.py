@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from unveil.records.averages import median
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -85,13 +87,13 @@ def _surroundings(power: NDArray[np.float64], first: int) -> NDArray[np.float64]
     edges = np.unique(np.geomspace(first, first + len(power), BANDS + 1).astype(np.intp)) - first
     bands = [(low, high) for low, high in pairwise(edges) if high > low]
     places = np.array([bins[low:high].mean() for low, high in bands])
-    levels = np.array([np.log(max(float(np.median(power[low:high])), floor)) for low, high in bands])
+    levels = np.array([np.log(max(median(power[low:high].tolist()), floor)) for low, high in bands])
     weights = np.sqrt([high - low for low, high in bands])  # a band of few bins is a poor median
     trusted = np.ones(len(places), dtype=bool)
     for _ in range(2):
         curve = np.polynomial.Polynomial.fit(places[trusted], levels[trusted], 1, w=weights[trusted])
         above = levels - curve(places)
-        trusted = above <= max(3.0 * float(np.median(np.abs(above))), 0.5)
+        trusted = above <= max(3.0 * median(np.abs(above).tolist()), 0.5)
         if trusted.sum() < BANDS // 2:
             break
     smooth: NDArray[np.float64] = np.exp(curve(bins))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from statistics import median
 from typing import TYPE_CHECKING
 
 from unveil.errors import SourceAbsentError
 from unveil.host.facts.sheet import why
 from unveil.host.kept_file import ABSENT, UNSUPPORTED, KeptFile
 from unveil.host.source import PACES, SourceHealth, SourceState
+from unveil.records.averages import median
 
 if TYPE_CHECKING:
     from unveil.host.source import Feed, Pace, Source, Surroundings

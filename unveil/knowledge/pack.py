@@ -7,13 +7,13 @@ knowledge base through a symbolic link, what is no regular file (a pipe would bl
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from unveil.knowledge.content import FINGERPRINTS, INVENTORY, PLAYBOOKS
+from unveil.records.digest import sha256
 from unveil.records.problem import Gravity, Problem
 
 MAX_FILE_BYTES = 1_000_000
@@ -71,8 +71,8 @@ def read_pack(root: Path) -> Pack:
         elif name != INVENTORY:
             reading.add("K011", name, f"there is no {name}/ folder", "--kb names the folder that holds it")
     files = dict(sorted(reading.files.items()))
-    digests = {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
-    whole = hashlib.sha256()
+    digests = {path: sha256(content).hexdigest() for path, content in files.items()}
+    whole = sha256()
     for path, digest in digests.items():
         whole.update(f"{path}\0{digest}\n".encode("utf-8", "surrogateescape"))
     for problem in reading.problems:

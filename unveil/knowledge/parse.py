@@ -7,7 +7,6 @@ no episode and voids no approval.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from unveil.knowledge.catalogues import catalogues
 from unveil.records.codec import encode
 from unveil.records.correlation import Correlation
+from unveil.records.digest import sha256
 from unveil.records.entity import EntityKind
 from unveil.records.fingerprint import Clause, FactClause, FeatureClause, Fingerprint, ShareClause
 from unveil.records.remediation import (
@@ -331,4 +331,4 @@ def revision(record: Fingerprint | Correlation | Remediation, files: Mapping[str
     told = encode(record)
     acted = {name: value for name, value in told.items() if name not in _PROSE}
     text = json.dumps([acted, sorted((files or {}).items())], sort_keys=True, ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return sha256(text.encode()).hexdigest()[:16]

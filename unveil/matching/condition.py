@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -273,6 +272,8 @@ def _bind(node: Node, clauses: tuple[str, ...]) -> Node:
         return AtLeast(node.count, tuple(_bind(operand, clauses) for operand in node.operands))
     if isinstance(node, ClauseName):
         if node.name not in clauses:
+            from difflib import get_close_matches  # only for what is misspelt
+
             close = get_close_matches(node.name, clauses, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"clauses: {', '.join(clauses) or 'none'}"
             raise ConditionError(f"no clause is named {node.name!r}", node.offset, hint=hint)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 import posixpath
-import statistics
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from unveil.records.averages import median
 from unveil.records.entity import EntityKind
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ def expected_of(peers: Sequence[float]) -> tuple[float, float] | None:
     """Return median and robust standard deviation of the peers' values; NaN for a spread of too few, None of none."""
     if not peers:
         return None
-    centre = statistics.median(peers)
+    centre = median(peers)
     if len(peers) < MIN_FOR_SIGMA:
         return centre, math.nan
-    return centre, NORMAL * statistics.median([abs(value - centre) for value in peers])
+    return centre, NORMAL * median([abs(value - centre) for value in peers])
 
 
 def expected_each(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -6,13 +6,13 @@ recorded one alike: the contents of settings come through *read*.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from unveil.errors import BadInputError, RefusedError
 from unveil.records.codec import encode
+from unveil.records.digest import sha256
 from unveil.records.feature import FeatureId
 from unveil.records.remediation import Mode
 from unveil.records.run import Plan, SettingChange
@@ -104,7 +104,7 @@ def digest(drawn: Plan) -> str:
 def digest_of(value: Any) -> str:
     """Return the sha256 of a plain value as canonical JSON."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return sha256(text.encode()).hexdigest()
 
 
 def needs_change(drawn: Plan, *, dry_run_changes: int | None = None) -> bool:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from statistics import fmean
 from typing import TYPE_CHECKING
 
+from unveil.records.averages import mean
 from unveil.records.entity import HOST, parse_entity
 from unveil.records.run import RunState
 from unveil.remediation.lifecycle import Cause, wants_rollback
@@ -215,7 +215,7 @@ class Verifier:
     def _measure(self, each: Improvement, demand: str, *, newest: bool = False) -> Measured:
         values = self._values[each.feature]
         before = self._before(each.feature)
-        after = None if not values else values[-1] if newest else fmean(values)
+        after = None if not values else values[-1] if newest else mean(values)
         change = holds = None
         if before is not None and after is not None:
             change = (after - before) / (abs(before) if abs(before) > _SMALL else 1.0)

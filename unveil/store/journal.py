@@ -6,7 +6,6 @@ taken; windows survive the death of the process but, by choice, not of the machi
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from contextlib import contextmanager, suppress
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from unveil.errors import UnwritableError
 from unveil.records.codec import text
+from unveil.records.digest import sha256
 from unveil.records.verdict import State
 from unveil.store.connection import open_journal
 
@@ -51,7 +51,7 @@ def step_digest(previous: str, run: str, step: Step) -> str:
     """Return the digest that chains a step, and what it stands on, to the one journalled before it."""
     said = [previous, run, float(step.at_s), step.state, step.cause, step.actor, step.detail]
     said += [step.evidence] if step.evidence else []  # steps of older journals have none
-    return hashlib.sha256(json.dumps(said, separators=(",", ":")).encode()).hexdigest()
+    return sha256(json.dumps(said, separators=(",", ":")).encode()).hexdigest()
 
 
 class Journal:

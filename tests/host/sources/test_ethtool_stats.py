@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import struct
+from array import array
 from pathlib import Path
 
 import pytest
 
 from unveil.errors import SourceAbsentError
-from unveil.host.sources.ethtool_stats import DRIVERS, METRICS, EthtoolStatistics, places
+from unveil.host.sources import ethtool_stats
+from unveil.host.sources.ethtool_stats import DRIVERS, METRICS, MOST_COUNTERS, EthtoolStatistics, places
 
 NAMES = {
     "mlx5_core": ["rx_packets", "rx_out_of_buffer", "rx0_packets", "rx_prio3_pause", "rx_prio3_pause_duration",
@@ -59,4 +63,53 @@ def test_a_nic_that_vanished_costs_the_others_nothing(tmp_path: Path) -> None:
     assert probe.reason == ""
     assert not [channel for channel in values if channel.label("nic") == "gone0"]
     assert probe.read().keys() == values.keys()
+    probe.close()
+
+
+def told_as_many(monkeypatch: pytest.MonkeyPatch, count: int) -> list[int]:
+    """Have a kernel count so many counters; return the sizes of the memory that it is given for its answers."""
+    sizes: list[int] = []
+
+    def made(kind: str, content: bytes) -> array[int]:
+        sizes.append(len(content))
+        return array(kind, content)
+
+    def ioctl(_door: object, _number: int, word: bytes) -> int:
+        _name, pointer = struct.unpack_from("16sP", word)
+        if ctypes.c_uint32.from_address(pointer).value == 0x37:  # ETHTOOL_GSSET_INFO
+            ctypes.c_uint32.from_address(pointer + 16).value = count
+        return 0
+
+    monkeypatch.setattr(ethtool_stats, "array", made)
+    monkeypatch.setattr("unveil.host.sources.ethtool_stats.fcntl.ioctl", ioctl)
+    return sizes
+
+
+def one_nic(folder: Path) -> EthtoolStatistics:
+    (folder / "eth0/device").mkdir(parents=True)
+    (folder / "eth0/device/driver").symlink_to("/sys/bus/virtio/drivers/virtio_net")
+    probe = EthtoolStatistics(folder)
+    probe.open()
+    return probe
+
+
+def test_there_is_memory_for_the_most_counters_whatever_was_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = told_as_many(monkeypatch, 3)
+    probe = one_nic(tmp_path)
+    probe.read()
+    assert len(probe._strings("eth0", 3)) == 3
+    assert sizes[-1] >= 12 + 32 * MOST_COUNTERS
+    probe.close()
+
+
+def test_a_nic_with_more_counters_than_there_is_memory_for_is_not_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = told_as_many(monkeypatch, MOST_COUNTERS + 1)
+    probe = one_nic(tmp_path)
+    assert probe.read() == {}
+    assert "too long" in probe.reason, "E2BIG"
+    assert max(sizes) < 100
     probe.close()

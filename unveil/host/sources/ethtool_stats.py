@@ -29,8 +29,7 @@ _GET_STRINGS, _GET_STATS, _GET_COUNTS = 0x1B, 0x1D, 0x37
 _STATISTICS = 1  # ETH_SS_STATS
 _NAME_BYTES = 32
 MOST_NICS = 64
-_SLACK = bytes(1 << 16)  # kernels write as many counters as there are by then, whatever they were told of our memory
-MOST_COUNTERS = 16384  # of one NIC; more is a driver gone wrong
+MOST_COUNTERS = 16384  # of one NIC; one with more is not asked
 
 _MEANINGS = {
     "driver_no_buffer": "packets that the NIC dropped as there was no buffer to put them in",
@@ -200,7 +199,7 @@ class EthtoolStatistics:
             known = self._names[nic] = _Names(driver, count, places(driver, self._strings(nic, count)))
         if not known.places:
             return {}
-        answer = self._ask(nic, struct.pack("II", _GET_STATS, count) + bytes(8 * count))
+        answer = self._ask(nic, struct.pack("II", _GET_STATS, count), 8 * MOST_COUNTERS)
         if struct.unpack_from("I", answer, 4)[0] != count:  # queues came or went between two calls
             raise OSError(errno.ENODEV, "its counters changed")
         numbers = struct.unpack_from(f"{count}Q", answer, 8)
@@ -213,17 +212,26 @@ class EthtoolStatistics:
     def _count(self, nic: str) -> int:
         answer = self._ask(nic, struct.pack("IIQI", _GET_COUNTS, 0, 1 << _STATISTICS, 0))
         mask, count = struct.unpack_from("QI", answer, 8)
-        return min(count, MOST_COUNTERS) if mask else 0
+        if mask and count > MOST_COUNTERS:
+            raise OSError(errno.E2BIG, "too many counters")
+        return count if mask else 0
 
     def _strings(self, nic: str, count: int) -> list[str]:
-        answer = self._ask(nic, struct.pack("III", _GET_STRINGS, _STATISTICS, count) + bytes(_NAME_BYTES * count))
+        answer = self._ask(nic, struct.pack("III", _GET_STRINGS, _STATISTICS, count), _NAME_BYTES * MOST_COUNTERS)
         told = min(count, struct.unpack_from("I", answer, 8)[0])
         raw = (answer[12 + _NAME_BYTES * place : 12 + _NAME_BYTES * (place + 1)] for place in range(told))
         return [name.split(b"\0", 1)[0].decode("ascii", "replace") for name in raw]
 
-    def _ask(self, nic: str, request: bytes) -> bytes:
+    def _ask(self, nic: str, request: bytes, room: int = 0) -> bytes:
+        """Return the driver's answer.
+
+        Args:
+            room: bytes for it behind the request. Kernels write as many counters as there are by then, whatever they
+                were told of our memory; with more queues since they were counted, or another NIC of that name, that
+                is more than were counted. So there is always room for the most that is asked for at all.
+        """
         assert self._door is not None
-        memory = array("B", request + _SLACK)
+        memory = array("B", request + bytes(room))
         word = struct.pack("16sP16x", os.fsencode(nic)[:15], memory.buffer_info()[0])
         fcntl.ioctl(self._door, _SIOCETHTOOL, word)
         return memory.tobytes()

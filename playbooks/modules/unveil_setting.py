@@ -74,7 +74,7 @@ ETHTOOL = re.compile(
     r"|coalesce/(?:(?:rx|tx)-(?:usecs|frames)(?:-irq)?|adaptive-(?:rx|tx))|feature/[a-z0-9][a-z0-9-]{1,31})",
     re.ASCII,
 )
-SERVICE = re.compile(r"([A-Za-z0-9_.@:-]{1,128}\.(?:service|timer|socket))/(active|enabled)")
+SERVICE = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.@:-]{0,127}\.(?:service|timer|socket))/(active|enabled)")
 CGROUP_FILE = re.compile(r"(?:cpu|cpuset|memory|io|blkio|pids|hugetlb)\.[A-Za-z0-9_.]{1,64}")
 CHOICE = re.compile(r"(?:[\w+./-]+[ \t]+)*\[[\w+./-]+\](?:[ \t]+[\w+./-]+)*")
 IDS = re.compile(r"[0-9]{1,5}(?:-[0-9]{1,5})?(?:,[0-9]{1,5}(?:-[0-9]{1,5})?)*")

@@ -54,6 +54,7 @@ BAD = [
     "ethtool:averyveryverylongname/ring/rx",
     "ethtool:eth0/feature/",
     "service:--help/active",
+    "service:-Hroot@elsewhere.service/active",
     "service:irqbalance/active",
     "memory:pod1/nodes",
     "memory:/pod1/stat",

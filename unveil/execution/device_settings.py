@@ -158,8 +158,8 @@ def _systemctl(*words: str) -> str:
 
 def _read_service(unit: str, item: str) -> str:
     if item == "active":
-        return "active" if _systemctl("is-active", unit) in ("active", "activating", "reloading") else "inactive"
-    said = _systemctl("is-enabled", unit)
+        return "active" if _systemctl("is-active", "--", unit) in ("active", "activating", "reloading") else "inactive"
+    said = _systemctl("is-enabled", "--", unit)
     if said not in ("enabled", "disabled"):
         raise OSError(errno.EOPNOTSUPP, f"{unit} is {said or 'unknown'}, neither enabled nor disabled")
     return said
@@ -170,4 +170,4 @@ def _write_service(unit: str, item: str, value: str) -> None:
     verb = verbs[item].get(value)
     if verb is None:
         raise OSError(errno.EINVAL, f"it is {' or '.join(verbs[item])}")
-    _systemctl(verb, unit)
+    _systemctl(verb, "--", unit)

@@ -73,7 +73,9 @@ _KEYED: dict[Scheme, re.Pattern[str]] = {
     Scheme.NVML: re.compile(
         r"(?P<key>(?:GPU|MIG)-[0-9A-Za-z-]{1,64})/(?P<item>power_limit|persistence_mode|applications_clocks)"
     ),
-    Scheme.SERVICE: re.compile(r"(?P<key>[A-Za-z0-9_.@:-]{1,128}\.(?:service|timer|socket))/(?P<item>active|enabled)"),
+    Scheme.SERVICE: re.compile(
+        r"(?P<key>[A-Za-z0-9_][A-Za-z0-9_.@:-]{0,127}\.(?:service|timer|socket))/(?P<item>active|enabled)"
+    ),
 }
 _SWAPPED = {ord("."): "/", ord("/"): "."}
 _MEMORY_ITEMS = ("nodes", "huge_pages")

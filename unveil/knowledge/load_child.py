@@ -118,14 +118,15 @@ class LoadChild:
         until_s = time.monotonic() + self._deadline_s
         assert process.stdout is not None
         descriptor = process.stdout.fileno()
+        waiting = select.poll()  # select knows no descriptor above 1023, which a host of many CPUs has
+        waiting.register(descriptor, select.POLLIN)
         while True:
             line, newline, rest = self._pending.partition(b"\n")
             if newline:
                 self._pending = rest
                 yield line
                 continue
-            ready, _, _ = select.select([descriptor], [], [], max(0.0, until_s - time.monotonic()))
-            if not ready:
+            if not waiting.poll(max(0.0, 1e3 * (until_s - time.monotonic()))):
                 raise self._broken(f"the loader took longer than {self._deadline_s:g} s")
             chunk = os.read(descriptor, 1 << 20)
             if not chunk or len(self._pending) > MAX_LINE:

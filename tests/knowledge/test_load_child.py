@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import resource
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -91,3 +92,19 @@ def test_the_watcher_s_end_brings_neither_yaml_nor_json_schema() -> None:
     program = f"import sys, unveil.knowledge.reload; print([name for name in {heavy} if name in sys.modules])"
     said = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert said.stdout.strip() == "[]"
+
+
+def test_it_is_heard_above_the_descriptors_that_select_knows(kb: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2048:
+        pytest.skip("no more than 1024 descriptors may be open here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2048, hard))
+    held = [os.open("/dev/null", os.O_RDONLY) for _ in range(1100)]
+    child = LoadChild(deadline_s=30)
+    try:
+        assert child.load(kb, generation=1).knowledge is not None
+    finally:
+        child.close()
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -146,7 +146,7 @@ def test_a_watch_continues_with_what_an_earlier_one_learned(recording: Path, kb:
         learnt = first.pipeline.ensemble.reference
         assert learnt is not None
         with closing(RecordedWatch(str(recording), kb=str(kb))) as second:
-            second.continue_after(first)
+            second.continue_with(first.pipeline.ensemble)
             next(second.outcomes())
             reference = second.pipeline.ensemble.reference
             assert reference is not None

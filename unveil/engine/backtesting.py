@@ -14,6 +14,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,8 +34,9 @@ from unveil.remediation import policy
 from unveil.remediation.planner import plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
+    from unveil.detection.ensemble import Ensemble
     from unveil.engine.pipeline import Outcome
     from unveil.knowledge.labels import Interval
     from unveil.records.match import Episode
@@ -144,8 +146,8 @@ def watch_one(job: Job) -> Trace:
     with closing(RecordedWatch(job.recording, kb=job.kb, settings=settings, seed=job.seed)) as watch:
         names = {*job.names, *(each.name for each in watch.knowledge.current.fingerprints)}
         intervals = () if labels is None else read_labels(labels, names)
-        for earlier in _earlier(job, settings):
-            watch.continue_after(earlier)
+        if (learnt := _learnt(job.history, job.kb, settings, job.seed)) is not None:
+            watch.continue_with(learnt)
         if job.tuned is not None:
             intervals = _tune(watch, job.tuned, intervals)
         scored = {each.name for each in watch.pipeline.matcher.fingerprints}  # a correlation is no fault by itself
@@ -194,18 +196,18 @@ def _tune(
     return relabelled(intervals, name, [each.name for each in copies])
 
 
-def _earlier(job: Job, settings: EnsembleSettings) -> Iterator[RecordedWatch]:
-    """Yield the last watch of a job's history, once it has seen all; nothing without a history."""
-    last: RecordedWatch | None = None
-    for path in job.history:
-        with closing(RecordedWatch(path, kb=job.kb, settings=settings, seed=job.seed)) as watch:
-            if last is not None:
-                watch.continue_after(last)
+@lru_cache(maxsize=1)  # a process mostly watches several recordings with one history
+def _learnt(history: tuple[str, ...], kb: str, settings: EnsembleSettings, seed: int) -> Ensemble | None:
+    """Return the detectors after they have seen a history; None without one."""
+    learnt: Ensemble | None = None
+    for path in history:
+        with closing(RecordedWatch(path, kb=kb, settings=settings, seed=seed)) as watch:
+            if learnt is not None:
+                watch.continue_with(learnt)
             for _ in watch.outcomes():
                 pass
-        last = watch
-    if last is not None:
-        yield last
+            learnt = watch.pipeline.ensemble
+    return learnt
 
 
 class _Clock:

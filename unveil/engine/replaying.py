@@ -34,7 +34,7 @@ from unveil.store.queries import Queries
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from unveil.detection.ensemble import EnsembleSettings
+    from unveil.detection.ensemble import Ensemble, EnsembleSettings
     from unveil.engine.pipeline import Outcome
     from unveil.knowledge.knowledge_base import KnowledgeBase
     from unveil.records.entity import Entity
@@ -145,12 +145,11 @@ class RecordedWatch:
         """Return what whoever made the recording wrote about it."""
         return dict(self._replay.metadata)
 
-    def continue_after(self, earlier: RecordedWatch) -> None:
+    def continue_with(self, learnt: Ensemble) -> None:
         """Judge by what an earlier watch learned, as a watcher does after a restart. Call it before `outcomes`."""
-        learnt, ensemble = earlier.pipeline.ensemble, self.pipeline.ensemble
-        ensemble.restore(learnt.state())
+        self.pipeline.ensemble.restore(learnt.state())
         if learnt.model is not None:
-            ensemble.adopt(learnt.model)
+            self.pipeline.ensemble.adopt(learnt.model)
 
     def outcomes(self) -> Iterator[Outcome]:
         """Let the recorded time pass, as fast as it is taken; yield what each window led to."""

@@ -11,9 +11,10 @@ import pytest
 from unveil.engine.fleet import Fleet
 from unveil.engine.fleet_plan import PLAN, find_fleet, list_fleets, plan_fleet
 from unveil.engine.knowledge import KnowledgeInUse
-from unveil.errors import BadInputError, RefusedError, UnreadableError
+from unveil.errors import BadInputError, ConflictError, RefusedError, UnreadableError
 from unveil.records.codec import encode
 from unveil.records.fleet import FleetHost, FleetPlan
+from unveil.records.run import RunState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,3 +97,39 @@ def test_a_damaged_plan_says_so(tmp_path: Path) -> None:
     (folder / PLAN).write_text(json.dumps(encode(FleetHost(name="x"))))
     with pytest.raises(UnreadableError, match="cannot be used"):
         list_fleets(tmp_path)
+
+
+def test_a_name_that_means_other_hosts_as_well_stops_before_anything_is_begun(
+    tmp_path: Path, knowledge: KnowledgeInUse, asked: dict[str, HostAnswer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = planned(tmp_path / "fleet", knowledge)  # whatever is asked, all three answer, as for a host called !h9
+    fleet = Fleet(tmp_path / "fleet", made, knowledge, actor="uid:0", profile="manual")
+    monkeypatch.setattr(fleet._remote, "play", lambda *_, **__: pytest.fail("it was played"))
+    with pytest.raises(ConflictError, match="names 'h10' as well"):
+        fleet.apply()
+    assert {run.state for run in fleet.runs.values()} == {RunState.PLANNED}
+    fleet.close()
+
+
+def test_what_a_host_tells_of_settings_that_nobody_asked_about_is_not_kept(
+    tmp_path: Path, knowledge: KnowledgeInUse, asked: dict[str, HostAnswer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del asked["h10"], asked["h3"]
+    made = planned(tmp_path / "fleet", knowledge)
+    asked["h2"].contents["sysctl:kernel.core_pattern"] = "|/bin/evil"
+    fleet = Fleet(tmp_path / "fleet", made, knowledge, actor="uid:0", profile="manual")
+    assert fleet._begin(["h2"]) == ["h2"]
+    assert list(fleet.runs["h2"].saved) == ["sysctl:vm.dirty_ratio"]
+    fleet.close()
+
+
+def test_plans_that_others_may_write_are_not_used(
+    tmp_path: Path, knowledge: KnowledgeInUse, asked: dict[str, HostAnswer]
+) -> None:
+    home = tmp_path / "fleet"
+    made = planned(home, knowledge)
+    home.chmod(0o777)
+    with pytest.raises(RefusedError, match="written by others"):
+        find_fleet(home, made.id)
+    with pytest.raises(RefusedError, match="written by others"):
+        planned(home, knowledge)

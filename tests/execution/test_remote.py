@@ -58,3 +58,19 @@ def test_settings_of_a_host_are_read_written_as_expected_and_left_when_someone_e
     with pytest.raises(RefusedError, match="no host answered"):
         remote.ask("nobody", {"*": reading(["sysctl:vm.dirty_ratio"])})
     assert not list((tmp_path / "asked").glob("*/request.json")) or remote.end_left_behind() == 0
+
+
+def test_an_inventory_that_others_may_write_is_not_used(tmp_path: Path) -> None:
+    from pathlib import Path as Place
+
+    modules = Place(__file__).parents[2] / "playbooks/modules"
+    inventory = tmp_path / "hosts"
+    inventory.write_text("h1 ansible_connection=local\n")
+    beside = tmp_path / "group_vars/all.yml"
+    beside.parent.mkdir()
+    beside.write_text("ansible_ssh_common_args: -o ProxyCommand=id\n")
+    for path in (inventory, beside):
+        path.chmod(0o666)
+        with pytest.raises(RefusedError, match="written by others"):
+            Remote(tmp_path / "asked", str(inventory), modules).ask("h1", {"*": reading(["sysctl:vm.swappiness"])})
+        path.chmod(0o644)

@@ -148,6 +148,11 @@ class Fleet:
     def _begin(self, hosts: list[str]) -> list[str]:
         """Save what the settings read, and return the hosts whose playbook may begin."""
         answers = self._read(hosts)
+        if more := sorted(set(answers) - set(hosts)):  # a name that is a pattern: it would be played there, too
+            raise ConflictError(
+                f"{', '.join(hosts)!a} names {more[0]!a} as well; nothing more was begun",
+                hint="give each host of the inventory a name that is no pattern of Ansible's",
+            )
         ready = []
         for host in hosts:
             run, answer = self.runs[host], answers.get(host)
@@ -160,7 +165,8 @@ class Fleet:
             elif stale := drifted(run.plan, answer.contents.get):
                 self._hosts.step(host, RunState.REFUSED, Cause.PLAN_STALE, f"changed since: {', '.join(stale)}")
             else:
-                saved = {address: text for address, text in answer.contents.items() if text is not None}
+                asked = [change.address for change in run.plan.changes]  # whatever else it answered
+                saved = {address: text for address in asked if (text := answer.contents.get(address)) is not None}
                 self.runs[host] = replace(run, saved=saved)
                 ready.append(host)
         if len(ready) < len(hosts):

@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from unveil.errors import BadInputError, RefusedError, UnreadableError
+from unveil.execution.played import refuse_open_to_others
 from unveil.execution.remote import Remote, reading
 from unveil.execution.snapshot import write_durably
 from unveil.records.codec import decode, encode
@@ -53,8 +54,8 @@ def plan_fleet(
 
     Raises:
         BadInputError: what a person wrote is wrong.
-        RefusedError: it cannot be planned: no host answers, a value is missing, or there are more hosts than its
-            author allows at once.
+        RefusedError: it cannot be planned: no host answers, a value is missing, there are more hosts than its author
+            allows at once, or someone else may write the inventory or *home*.
     """
     found = remediation_of(knowledge, remediation)
     fix = fleet.given_values(found, given or {})
@@ -64,6 +65,7 @@ def plan_fleet(
         raise RefusedError(f"{remediation} names no setting: over many hosts nothing could be seen or put back")
     fleet.batches(("",), serial)  # a wrong size is told before hosts are asked
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    refuse_open_to_others(home)
     identity = f"f{secrets.token_hex(6)}"
     folder = home / identity
     folder.mkdir(mode=0o700)
@@ -121,7 +123,13 @@ def _natural(item: tuple[str, HostAnswer]) -> list[tuple[int, str]]:
 
 
 def list_fleets(home: Path) -> tuple[FleetPlan, ...]:
-    """Return every fleet plan, newest first."""
+    """Return every fleet plan, newest first.
+
+    Raises:
+        RefusedError: someone else may write there: a plan names the inventory, which is trusted like a program.
+    """
+    if home.is_dir():
+        refuse_open_to_others(home)
     found = [_load(path.parent) for path in home.glob(f"f*/{PLAN}")]
     return tuple(sorted(found, key=lambda each: -each.created_s))
 

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unveil.errors import RefusedError
@@ -34,8 +35,7 @@ from unveil.execution.supervisor import scrubbed_environment
 from unveil.records.codec import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Mapping
 
     from unveil.execution.request import RunEvent
     from unveil.records.fact import FactValue
@@ -86,7 +86,7 @@ class Remote:
         """Read, or with *write* write, settings of hosts; ``*`` in *wanted* stands for every host that is not named.
 
         Raises:
-            RefusedError: no host answers to the pattern, or Ansible cannot use the inventory.
+            RefusedError: no host answers to the pattern, Ansible cannot use the inventory, or others may write it.
         """
         folder = self._new()
         (folder / PLAYED).mkdir(mode=0o700)
@@ -151,6 +151,8 @@ class Remote:
         settings: tuple[tuple[str, str], ...],
         timeout_s: float,
     ) -> dict[str, HostAnswer]:
+        for path in _inventory_files(self._inventory):
+            refuse_open_to_others(path)
         mark = f"{folder.name}.{secrets.token_hex(8)}"
         request = Request(
             run=folder.name, mark=mark, playbook=str(playbook), modules=str(modules), check=check,
@@ -177,6 +179,18 @@ class Remote:
             raise RefusedError(f"no host answered to {pattern!a}: {said}", hint="look at the inventory and the pattern")
         shutil.rmtree(folder, ignore_errors=True)
         return answers
+
+
+def _inventory_files(inventory: str) -> Iterator[Path]:
+    """Yield what Ansible takes variables and programs from beside the playbook: an inventory may name any command."""
+    if inventory.endswith(","):
+        return
+    path = Path(inventory)
+    yield path
+    beside = (path,) if path.is_dir() else (path.parent / "group_vars", path.parent / "host_vars")
+    for folder in beside:
+        if folder.is_dir():
+            yield from (folder, *sorted(folder.rglob("*")))
 
 
 def _answers(folder: Path) -> dict[str, HostAnswer]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 MOST_CLIENTS = 8  # at a time; a scraper is one
-CLIENT_S = 10.0  # that a client may take for its question
+CLIENT_S = 10.0  # that a client may keep silent
 
 
 class Told:
@@ -87,13 +87,21 @@ class _Server(WSGIServer):
         self.server_name, self.server_port = "localhost", listener.getsockname()[1]
         self.setup_environ()
         self.set_app(make_wsgi_app(registry))
-        self._room = threading.BoundedSemaphore(MOST_CLIENTS)
+        self._open: dict[Any, None] = {}  # connections, oldest first
+        self._lock = threading.Lock()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread; hang up on whoever comes when all are busy."""
-        if not self._room.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
+        """Answer in a thread; when all are busy, hang up on the one that has taken longest.
+
+        A scraper asks at once. Who takes his time, or says a letter now and then, must not keep it out.
+        """
+        with self._lock:
+            if len(self._open) >= MOST_CLIENTS:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                with contextlib.suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)  # which its thread takes for the end
+            self._open[request] = None
         threading.Thread(target=self._answer, args=(request, client_address), daemon=True).start()
 
     def _answer(self, request: Any, client_address: Any) -> None:
@@ -101,8 +109,9 @@ class _Server(WSGIServer):
             with contextlib.suppress(OSError):  # a client that hung up
                 self.finish_request(request, client_address)
         finally:
-            self.shutdown_request(request)
-            self._room.release()
+            with self._lock:  # not closed while another thread may hang up on it
+                self._open.pop(request, None)
+                self.shutdown_request(request)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from unveil.matching.correlate import Correlator
+from unveil.matching.correlate import MAX_COUNTED, Correlator
 from unveil.records.correlation import Correlation
 from unveil.records.entity import HOST, Entity, EntityKind
 from unveil.records.match import Answer, Episode, EpisodeState, Match
@@ -126,3 +126,11 @@ def test_while_it_fires_nothing_is_done_about_what_it_is_made_of() -> None:
     assert not held.covers("other", "host", "any", 1e12)
     assert holding.holds([]) == ()
     assert Correlator([correlation("temporal", "slow", "hot")]).holds([firing]) == ()
+
+
+def test_what_counts_is_bounded_however_often_a_tenant_has_something_fire() -> None:
+    long = Correlator([correlation("event_count", "slow", timespan_s=7 * 86400.0, at_least=2)])
+    for second in range(20):
+        long.push([episode("slow", GPUS[0], fired_s=second + each / 1000) for each in range(1000)], 20.0)
+    assert len(long._counted) == MAX_COUNTED
+    assert min(each.episode.last_s for each in long._counted.values()) > 15, "the newest count"

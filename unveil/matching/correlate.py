@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 MAX_TOLD = 8
 """Entities that a reason names; nobody reads more."""
 
+MAX_COUNTED = 4096
+"""Episodes that count at a time: a tenant whose cgroups come and go makes as many as it likes. The newest do."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counted:
@@ -63,6 +66,9 @@ class Correlator:
         longest_s = max(correlation.timespan_s for correlation in self.correlations)
         for key in [key for key, each in self._counted.items() if each.episode.last_s < wall_s - longest_s]:
             del self._counted[key]
+        if (more := len(self._counted) - MAX_COUNTED) > 0:
+            for key in sorted(self._counted, key=lambda each: self._counted[each].episode.last_s)[:more]:
+                del self._counted[key]
         self._matches = tuple(
             match for correlation in self.correlations for match in self._hold(correlation, wall_s, window)
         )

@@ -18,6 +18,7 @@ from unveil.detection.ensemble import Ensemble, EnsembleSettings
 from unveil.engine.trail import Trail
 from unveil.features.catalogue import FEATURES
 from unveil.features.extract import Extractor
+from unveil.features.progress import Progress
 from unveil.matching.correlate import Correlator
 from unveil.matching.episodes import EpisodeTracker
 from unveil.matching.filters import suppressed
@@ -119,6 +120,7 @@ class Pipeline:
         self._host = host
         self._recent: deque[FeatureVector] = deque(maxlen=RECENT)
         self.trail = Trail()
+        self.progress = Progress()
         self.latest: Outcome | None = None
 
     def push(self, blocks: Iterable[SampleBlock], *, wall_s: float, facts: FactTable) -> tuple[Outcome, ...]:
@@ -168,6 +170,7 @@ class Pipeline:
 
     def _judge(self, window: Window, facts: FactTable) -> Outcome:
         vector = self._extractor.extract(window, facts)
+        self.progress.push(window)
         self._recent.append(vector)
         judgement = self.ensemble.judge(vector)
         shares = attribute(judgement, largest=KEPT_SHARES.get(judgement.verdict.state, ORDINARY_SHARES))

@@ -205,6 +205,7 @@ class RecordedWatch:
             "profile": "recording",
             "rule": self._rule,
             "window": None if latest is None else encode(latest.summary),
+            "rhythm": encode(self.pipeline.progress.rhythm),
             "knowledge": encode(self.knowledge.state),
             "trained": self.trained,
             "training": "trained" if self.trained else "not trained yet",

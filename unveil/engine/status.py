@@ -91,6 +91,7 @@ def describe(watch: Watch) -> dict[str, Any]:
         "profile": watch.config.profile,
         "rule": watch.config.rule,
         "window": None if latest is None else encode(latest.summary),
+        "rhythm": encode(watch.pipeline.progress.rhythm),
         "knowledge": encode(watch.knowledge.state),
         "trained": watch.training.trained,
         "training": watch.training.describe(now_s),

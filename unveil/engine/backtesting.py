@@ -7,11 +7,7 @@ taken to have been kept, so that cooldown and attempts hold the next ones back.
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
-import signal
-import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import as_completed
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,6 +21,7 @@ from unveil.errors import BadInputError, UnreadableError, UnveilError
 from unveil.knowledge.backtest import Action, Fire, SeenWindow, Trace
 from unveil.knowledge.inventory import groups_of
 from unveil.knowledge.labels import labels_beside, read_labels
+from unveil.knowledge.side_by_side import side_by_side
 from unveil.knowledge.tuning import relabelled, variants
 from unveil.records.match import EpisodeState
 from unveil.records.remediation import Mode
@@ -34,7 +31,7 @@ from unveil.remediation import policy
 from unveil.remediation.planner import plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from unveil.detection.ensemble import Ensemble
     from unveil.engine.pipeline import Outcome
@@ -88,28 +85,11 @@ def watch_all(jobs: Sequence[Job], *, processes: int, done: Callable[[int], None
             traces.append(watch_one(job))
             done(number)
         return tuple(traces)
-    # Started afresh rather than forked: a fork would take over locks of libraries that have threads.
-    context = multiprocessing.get_context("spawn")
-    processes = min(processes, len(jobs))
-    with ProcessPoolExecutor(max_workers=processes, mp_context=context, initializer=_die_quietly) as pool:
-        futures = [pool.submit(carried, job) for job in jobs]
+    with side_by_side(carried, jobs, processes=processes) as futures:
         for number, future in enumerate(as_completed(futures), 1):
-            try:
-                result = future.result()
-            except BrokenProcessPool as error:
-                time.sleep(0.5)  # Ctrl-C goes to all of us: when it was that, it is raised here
-                what = "a process that watched a recording was killed"
-                raise UnveilError(what, hint="when memory is short, --jobs 1 takes the least") from error
-            if not isinstance(result, Trace):
-                pool.shutdown(wait=False, cancel_futures=True)
-            unpacked(result)
+            unpacked(future.result())
             done(number)
         return tuple(unpacked(future.result()) for future in futures)
-
-
-def _die_quietly() -> None:
-    """Let Ctrl-C, which the terminal sends to all of us, end this process without a word."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 Carried = Trace | tuple[str, str | None]
@@ -131,6 +111,25 @@ def unpacked(result: Carried) -> Trace:
     raise UnreadableError(result[0], hint=result[1])
 
 
+def labels_of(job: Job, fingerprints: Iterable[str]) -> tuple[Interval, ...]:
+    """Return what was so when in a recording; nothing where it needs no labels and has none.
+
+    Args:
+        fingerprints: names in the knowledge base.
+
+    Raises:
+        UnreadableError: there is no recording, or no labels file beside it.
+        BadInputError: the labels file is wrong.
+    """
+    recording = Path(job.recording)
+    labels = labels_beside(recording)
+    if not recording.exists():
+        raise UnreadableError(f"{recording}: there is no such recording")
+    if job.labelled and labels is None:
+        raise UnreadableError(f"{recording} has no labels beside it", hint=f"write {recording.stem}.labels.yml")
+    return () if labels is None else read_labels(labels, {*job.names, *fingerprints})
+
+
 def watch_one(job: Job) -> Trace:
     """Watch one recording.
 
@@ -138,14 +137,9 @@ def watch_one(job: Job) -> Trace:
         UnreadableError: there is no recording, no labels file beside it, or no usable knowledge base.
         BadInputError: the labels file is wrong.
     """
-    labels = labels_beside(Path(job.recording))
-    if job.labelled and Path(job.recording).exists() and labels is None:
-        stem = Path(job.recording).stem
-        raise UnreadableError(f"{job.recording} has no labels beside it", hint=f"write {stem}.labels.yml")
     settings = EnsembleSettings(rule=job.rule or DEFAULT_RULE, false_alarms_per_hour=job.false_alarms_per_day / 24)
     with closing(RecordedWatch(job.recording, kb=job.kb, settings=settings, seed=job.seed)) as watch:
-        names = {*job.names, *(each.name for each in watch.knowledge.current.fingerprints)}
-        intervals = () if labels is None else read_labels(labels, names)
+        intervals = labels_of(job, (each.name for each in watch.knowledge.current.fingerprints))
         if (learnt := _learnt(job.history, job.kb, settings, job.seed)) is not None:
             watch.continue_with(learnt)
         if job.tuned is not None:

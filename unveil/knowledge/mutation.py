@@ -6,11 +6,12 @@ not tested. The score is the share of mutants that did not survive.
 
 from __future__ import annotations
 
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+from unveil.knowledge.side_by_side import side_by_side
 from unveil.knowledge.testing import read_suite, run_document
 from unveil.matching.mutants import correlation_mutants, mutants
 from unveil.records.correlation import Correlation
@@ -79,9 +80,8 @@ def mutate_all(
         return tuple(done)
     names = [subject.name for subject in subjects]
     found: dict[str, MutationResult] = {}
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(str(root),)) as pool:
-        for future in as_completed([pool.submit(_mutate_named, name) for name in names]):
+    with side_by_side(_mutate_named, names, processes=jobs, begin=partial(_begin, str(root))) as futures:
+        for future in as_completed(futures):
             result = future.result()
             found[result.fingerprint] = result
             advance(len(found))

@@ -24,7 +24,7 @@ import pytest
 from unveil.cli import tui_serve
 from unveil.cli.main import main
 from unveil.engine.control import ControlServer
-from unveil_tui.serving import COOKIE, application
+from unveil_tui.serving import COOKIE, DOWNLOAD, application
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -65,8 +65,10 @@ async def test_without_a_token_there_is_no_entry_and_a_token_works_once() -> Non
         aiohttp.ClientSession() as stranger,
         aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as guest,
     ):
-        for path in ("/", "/?token=", "/?token=guess", "/ws", "/static/js/textual.js", "/download/x", "/none"):
-            async with stranger.get(address + path) as answer:
+        page = links[0].partition("?")[0]
+        paths = ("", "?token=", "?token=guess", "ws", "static/js/textual.js", "download/x", "none")
+        for path in [each + path for each in (f"{address}/", page) for path in paths]:
+            async with stranger.get(path) as answer:
                 assert answer.status == 403, path
                 assert "no entry" in await answer.text()
         async with guest.get(links[0]) as answer:
@@ -77,22 +79,39 @@ async def test_without_a_token_there_is_no_entry_and_a_token_works_once() -> Non
         assert len(links) == 2, "the next link is told as soon as one was used"
         async with stranger.get(links[0]) as answer:
             assert answer.status == 403
-        async with guest.get(f"{address}/static/js/textual.js") as answer:
+        async with guest.get(f"{page}static/js/textual.js") as answer:
             assert answer.status == 200
+        async with guest.get(f"{address}/download/gone") as answer:
+            assert answer.status == 404
 
 
 async def test_another_name_for_this_address_and_another_page_get_nothing() -> None:
     async with served("true") as (address, links), aiohttp.ClientSession() as guest:
         async with guest.get(links[0], allow_redirects=False) as answer:
             cookie = answer.cookies[COOKIE]
+            page = links[0].partition("?")[0]
+            assert address + cookie["path"] == page, "another port of this host is sent it only below this very path"
+            assert len(cookie["path"]) > 20
+            assert answer.cookies[DOWNLOAD]["path"] == "/download/"
             assert cookie["httponly"]
             assert cookie["samesite"] == "Strict"
         entry = {"Cookie": f"{COOKIE}={cookie.value}"}
-        async with guest.get(f"{address}/", headers={**entry, "Host": "evil.example"}) as answer:
+        async with guest.get(page, headers={**entry, "Host": "evil.example"}) as answer:
             assert answer.status == 403
         for origin in ({}, {"Origin": "http://evil.example"}):
-            async with guest.get(f"{address}/ws", headers={**entry, **origin}) as answer:
+            async with guest.get(f"{page}ws", headers={**entry, **origin}) as answer:
                 assert answer.status == 403
+
+
+async def test_what_downloads_may_opens_nothing_else() -> None:
+    async with served("true") as (address, links), aiohttp.ClientSession() as guest:
+        async with guest.get(links[0], allow_redirects=False) as answer:
+            stolen = answer.cookies[DOWNLOAD].value
+        page = links[0].partition("?")[0]
+        for name in (COOKIE, DOWNLOAD):
+            for path in ("", "ws"):
+                async with guest.get(page + path, headers={"Cookie": f"{name}={stolen}", "Origin": address}) as answer:
+                    assert answer.status == 403
 
 
 def arguments(**changed: Any) -> SimpleNamespace:

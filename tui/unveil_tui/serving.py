@@ -2,7 +2,9 @@
 
 A browser enters with a token that works once and is then known by a cookie; every other request is refused, whatever
 it asks for. Requests must name this very address (no rebinding of names), and a connection must come from its own
-page. Each entry starts a process with a cockpit of its own, so all that the cockpit refuses is refused there.
+page. Cookies know no ports: a page that another user of this host serves at another port would be sent them, too; so
+the page lies below a path that nobody can guess, and its cookie goes nowhere else. Each entry starts a process with a
+cockpit of its own, so all that the cockpit refuses is refused there.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 COOKIE = "unveil_session"
+DOWNLOAD = "unveil_download"  # good for downloads only, which the page asks for outside of its path
 MAX_OPEN = 8  # cockpits at a time: each is a process
 _REFUSED = "no entry: open the link that `unveil tui --serve` printed; it works once\n"
 
@@ -34,29 +37,34 @@ class Gate:
     Args:
         address: ``HOST:PORT`` as browsers name it.
         tell: is told each link, as soon as the one before was used.
+
+    Attributes:
+        folder: path that all pages but downloads lie below.
     """
 
     def __init__(self, address: str, tell: Callable[[str], object]) -> None:
         self._address = address
         self._tell = tell
+        self.folder = f"/{secrets.token_urlsafe(16)}"
         self._token = ""
-        self._sessions: set[str] = set()
+        self._sessions: set[tuple[str, str]] = set()
         self._open = 0
         self._renew()
 
     def _renew(self) -> None:
         self._token = secrets.token_urlsafe(32)
-        self._tell(f"http://{self._address}/?token={self._token}")
+        self._tell(f"http://{self._address}{self.folder}/?token={self._token}")
 
     async def watch(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Refuse, or hand on; used as middleware of the whole application."""
         if request.host != self._address:
             return _refusal()
-        if request.path == "/" and "token" in request.query:
+        if request.path == f"{self.folder}/" and "token" in request.query:
             return self._enter(request.query["token"])
-        if not self._knows(request.cookies.get(COOKIE, "")):
+        cookie = COOKIE if request.path.startswith(f"{self.folder}/") else DOWNLOAD
+        if not self._knows(cookie, request.cookies.get(cookie, "")):
             return _refusal()
-        if request.path != "/ws":
+        if request.path != f"{self.folder}/ws":
             return await handler(request)
         if request.headers.get("Origin") != f"http://{self._address}":
             return _refusal()
@@ -85,15 +93,17 @@ class Gate:
     def _enter(self, token: str) -> web.StreamResponse:
         if not hmac.compare_digest(token.encode(), self._token.encode()):
             return _refusal()
-        session = secrets.token_urlsafe(32)
-        self._sessions.add(session)
         self._renew()
-        answer = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": "/"})
-        answer.set_cookie(COOKIE, session, httponly=True, samesite="Strict", path="/")
+        answer = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": f"{self.folder}/"})
+        for cookie, path in ((COOKIE, f"{self.folder}/"), (DOWNLOAD, "/download/")):
+            session = secrets.token_urlsafe(32)
+            self._sessions.add((cookie, session))
+            answer.set_cookie(cookie, session, httponly=True, samesite="Strict", path=path)
         return answer
 
-    def _knows(self, session: str) -> bool:
-        return any(hmac.compare_digest(session.encode(), known.encode()) for known in self._sessions)
+    def _knows(self, cookie: str, session: str) -> bool:
+        given = session.encode("utf-8", "surrogateescape")
+        return any(hmac.compare_digest(given, known.encode()) for kind, known in self._sessions if kind == cookie)
 
 
 def _refusal(text: str = _REFUSED, status: HTTPStatus = HTTPStatus.FORBIDDEN) -> web.Response:
@@ -121,10 +131,10 @@ def application(command: str, address: str, tell: Callable[[str], object]) -> we
     aiohttp_jinja2.setup(app, loader=jinja2.FileSystemLoader(server.templates_path))
     app.add_routes(
         [
-            web.get("/", server.handle_index, name="index"),
-            web.get("/ws", server.handle_websocket, name="websocket"),
+            web.get(f"{gate.folder}/", server.handle_index, name="index"),
+            web.get(f"{gate.folder}/ws", server.handle_websocket, name="websocket"),
             web.get("/download/{key}", server.handle_download, name="download"),
-            web.static("/static", server.statics_path, name="static"),
+            web.static(f"{gate.folder}/static", server.statics_path, name="static"),
         ]
     )
     return app

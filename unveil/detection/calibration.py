@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unveil.detection.history import Ring
-from unveil.records.averages import median
+from unveil.records.averages import median, quantile
 from unveil.records.verdict import Vote
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class _Tail:
 
 
 def _tail(smooth: NDArray[np.float64]) -> _Tail:
-    start = float(np.quantile(smooth, _TAIL_FROM))
+    start = quantile(smooth.tolist(), _TAIL_FROM)
     above = np.flatnonzero(smooth > start)
     if not len(above):
         return _Tail(start, 0.0, 0, len(smooth))

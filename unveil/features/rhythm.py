@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unveil.records.averages import median
+from unveil.records.averages import median, quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +52,8 @@ def rhythm(amounts: NDArray[np.float64], interval_s: float) -> Rhythm | None:
     """
     if len(amounts) < LEAST:
         return None
-    low, high = np.quantile(amounts, (0.02, 0.98))  # a checkpoint's burst is no part of a rhythm
+    known = amounts.tolist()
+    low, high = quantile(known, 0.02), quantile(known, 0.98)  # a checkpoint's burst is no part of a rhythm
     bounded = np.clip(amounts, low, high)
     if high <= low:
         return None
@@ -84,7 +85,7 @@ def _surroundings(power: NDArray[np.float64], first: int) -> NDArray[np.float64]
     """
     bins = np.log(first + np.arange(len(power)))
     floor = max(float(power.max()) * 1e-9, np.finfo(np.float64).tiny)  # a pure tone has nothing around it
-    edges = np.unique(np.geomspace(first, first + len(power), BANDS + 1).astype(np.intp)) - first
+    edges = np.geomspace(first, first + len(power), BANDS + 1).astype(np.intp) - first
     bands = [(low, high) for low, high in pairwise(edges) if high > low]
     places = np.array([bins[low:high].mean() for low, high in bands])
     levels = np.array([np.log(max(median(power[low:high].tolist()), floor)) for low, high in bands])

@@ -71,9 +71,9 @@ def expected_each(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDA
     centre[there] = medians
     if len(there) > MIN_FOR_SIGMA:
         spread = np.empty_like(known)
-        for median in np.unique(medians):  # three at most: whoever is left out, the median stays about the middle
-            mine = medians == median
-            spread[mine] = _median_of_others(np.abs(known - median))[mine]
+        for middle in set(medians.tolist()):  # three at most: whoever is left out, the median stays about the middle
+            mine = medians == middle
+            spread[mine] = _median_of_others(np.abs(known - middle))[mine]
         sigma[there] = NORMAL * spread
     return centre, sigma
 

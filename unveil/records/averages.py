@@ -1,7 +1,7 @@
-"""Mean and median of a few plain numbers.
+"""Mean, median and quantiles of a few plain numbers.
 
-The standard library's ``statistics`` brings fractions and decimals with it, and ``numpy.median`` brings masked arrays:
-1 MB each, and they stay in the watcher for as long as it lives.
+The standard library's ``statistics`` brings fractions and decimals with it, and ``median``, ``quantile`` and ``unique``
+of numpy bring its masked arrays: 1 MB each, and they stay in the watcher for as long as it lives.
 """
 
 from __future__ import annotations
@@ -22,3 +22,12 @@ def median(values: Iterable[float]) -> float:
     """Return the median of some numbers, at least one: of an even count the mean of the middle two."""
     ordered = sorted(values)
     return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+
+
+def quantile(values: Iterable[float], share: float) -> float:
+    """Return the value below which a share (0 to 1) of some numbers lies, at least one; between two, in proportion."""
+    ordered = sorted(values)
+    at = share * (len(ordered) - 1)
+    low = math.floor(at)
+    below, above, part = ordered[low], ordered[min(low + 1, len(ordered) - 1)], at - low
+    return below + (above - below) * part if part < 0.5 else above - (above - below) * (1 - part)

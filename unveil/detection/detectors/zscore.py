@@ -7,6 +7,7 @@ mean of the three farthest features, none of them counted beyond 10 sigmas.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -77,9 +78,10 @@ class ZScore:
         moved = np.flatnonzero(self.still & (distance > 0))
         if len(moved) < 2:
             return self.weights
-        _, voice, size = np.unique(distance[moved].round(_SAME), return_inverse=True, return_counts=True)
+        said = distance[moved].round(_SAME).tolist()
+        voices_of = Counter(said)
         weights = self.weights.copy()
-        weights[moved] = 1.0 / size[voice]
+        weights[moved] = [1.0 / voices_of[each] for each in said]
         return weights
 
 

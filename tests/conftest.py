@@ -1,17 +1,31 @@
-"""Fixtures of more than one room: the stand-in for NVIDIA's NVML library, built once a session by gcc."""
+"""Fixtures of more than one room: the stand-in for NVIDIA's NVML library, and knowledge bases of a few fingerprints."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).parents[1]
 _SOURCE = Path(__file__).parent / "nvml" / "libnvml_standin.c"
+_SHOWN = "reduced_huge_page_coverage"  # by the demo's recording
+_FEW = (
+    _SHOWN,
+    "cgroup_cpu_quota_throttling",
+    "dirty_writeback_stall",
+    "gpu_power_limit_below_default",
+    "power_limit_on_several_gpus",  # a correlation
+)
 
 
 class NvmlState:
@@ -82,6 +96,38 @@ def nvml(nvml_library: Path, tmp_path: Path) -> Nvml:
     library = Path(shutil.copy(nvml_library, tmp_path))  # of its own: the state lies beside it
     state = NvmlState(library.with_name(f"{library.name}.state"))
     return Nvml(library=library, state=state, env=dict(os.environ, UNVEIL_NVML_LIBRARY=str(library)))
+
+
+@pytest.fixture(scope="session")
+def build_kb() -> Callable[..., Path]:
+    """Give what builds a knowledge base of some shipped fingerprints in a folder that is not there yet.
+
+    All of them take a second to load, and several to test: what does not ask for all of them takes a few.
+    """
+    return _build
+
+
+@pytest.fixture(scope="session")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give one of four fingerprints and a correlation, with their fixes, to be read only."""
+    return _build(tmp_path_factory.mktemp("few") / "kb", _FEW)
+
+
+def _build(kb: Path, names: tuple[str, ...] = (_SHOWN,)) -> Path:
+    """Write it; a fix is for these fingerprints only, whatever else it is for."""
+    for folder in ("schemas", "inventory", "playbooks/modules"):
+        shutil.copytree(ROOT / folder, kb / folder)
+    for file in (file for name in names for file in (ROOT / "fingerprints").glob(f"*/{name}.*")):
+        (kb / file.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, kb / file.relative_to(ROOT))
+    for fix in sorted((ROOT / "playbooks").glob("*/remediation.yml")):
+        line = re.search(r"(?m)^remediates: \[(.*)\]$", fix.read_text())
+        assert line, fix
+        if seen := [name for name in line[1].split(", ") if name in names]:
+            shutil.copytree(fix.parent, kb / "playbooks" / fix.parent.name)
+            text = fix.read_text().replace(line[0], f"remediates: [{', '.join(seen)}]")
+            (kb / "playbooks" / fix.parent.name / fix.name).write_text(text)
+    return kb
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

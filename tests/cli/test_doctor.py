@@ -21,8 +21,8 @@ def tree(folder: Path) -> Path:
     return folder
 
 
-def test_a_page_of_eighty_columns_says_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "--host-root", str(tree(tmp_path))]) == 0
+def test_a_page_of_eighty_columns_says_all_of_it(few: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--kb", str(few), "--host-root", str(tree(tmp_path))]) == 0
     told = capsys.readouterr().out
     for title in TITLES:
         assert title in told
@@ -33,16 +33,16 @@ def test_a_page_of_eighty_columns_says_all_of_it(tmp_path: Path, capsys: pytest.
 
 
 def test_a_source_that_is_there_and_cannot_be_parsed_is_a_finding(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    few: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tree(tmp_path) / "proc/meminfo").write_text("nothing that anybody knows\n")
-    assert main(["doctor", "--host-root", str(tmp_path)]) == 1
+    assert main(["doctor", "--kb", str(few), "--host-root", str(tmp_path)]) == 1
     told = capsys.readouterr().out
     assert "does not work:\n  meminfo: failed" in told
 
 
-def test_json_has_the_same_for_a_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "--host-root", str(tree(tmp_path)), "--json"]) == 0
+def test_json_has_the_same_for_a_machine(few: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--kb", str(few), "--host-root", str(tree(tmp_path)), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told.keys() == {"examination", "too_dear", "blind", "watcher", "knowledge_problems"}
     (stat,) = [source for source in told["examination"]["sources"] if source["name"] == "stat"]

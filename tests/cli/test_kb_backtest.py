@@ -27,12 +27,23 @@ expectations:
 """
 
 
-def test_the_fault_of_the_demo_is_found_in_its_time_and_nowhere_else(
+@pytest.mark.slow
+def test_the_fault_of_the_demo_is_found_by_all_that_is_shipped_and_nothing_else_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     expect = tmp_path / "expectations.yml"
     expect.write_text(EXPECTATIONS)
     assert main(["kb", "backtest", str(DEMO), "--expect", str(expect), "--unexpected", "fail", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["confusion"] == {NAME: {NAME: 1}}
+
+
+def test_the_fault_of_the_demo_is_found_in_its_time_and_nowhere_else(
+    few: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expect = tmp_path / "expectations.yml"
+    expect.write_text(EXPECTATIONS)
+    command = ["kb", "backtest", str(DEMO), "--kb", str(few), "--expect", str(expect), "--unexpected", "fail"]
+    assert main([*command, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     score = next(each for each in told["scores"] if each["fingerprint"] == NAME)
     assert (score["intervals"], score["found"], score["fires"], score["false_fires"]) == (1, 1, 1, 0)
@@ -56,24 +67,63 @@ def test_the_labels_of_the_demo_are_what_its_maker_wrote_into_it() -> None:
 
 
 def test_what_is_missed_false_or_not_as_expected_is_a_finding(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    few: Path, piece: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shutil.copy(DEMO, tmp_path / "recording.parquet")
-    labels = DEMO.with_suffix(".labels.yml").read_text()
-    (tmp_path / "recording.labels.yml").write_text(labels.replace(f"label: {NAME}", "label: dirty_writeback_stall"))
-    assert main(["kb", "backtest", str(tmp_path / "recording.parquet")]) == 1
+    shutil.copy(piece, tmp_path)
+    label(tmp_path / piece.name, "{from: 0, to: 10, label: healthy}", "{from: 10, label: dirty_writeback_stall}")
+    assert main(["kb", "backtest", str(tmp_path / piece.name), "--kb", str(few)]) == 1
     said = capsys.readouterr().out
-    assert "missed: recording.parquet: dirty_writeback_stall from 110 s" in said
-    assert f"unexpected: recording.parquet: {NAME} on cgroup:/training at " in said
+    assert "missed: piece.parquet: dirty_writeback_stall from 10 s" in said
+    assert f"unexpected: piece.parquet: {NAME} on cgroup:/training at " in said
     assert "in the time of dirty_writeback_stall" in said
+
+
+def test_a_table_of_nothing_is_left_out(
+    few: Path, piece: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(piece, tmp_path)
+    label(tmp_path / piece.name, "{from: 0, to: 10, label: healthy}", "{from: 10, fault: something_else}")
+    kb = Path(shutil.copytree(few, tmp_path / "kb"))
+    for file in (*(kb / "fingerprints").glob(f"*/{NAME}*"), *(kb / "playbooks").glob("enable_huge_pages/*.yml")):
+        file.unlink()
+    assert main(["kb", "backtest", str(tmp_path / piece.name), "--kb", str(kb)]) == 0
+    said = capsys.readouterr().out
+    assert "in the time of  " not in said
+    assert "outcome" not in said
+    assert "Nothing would have been done." in said
+
+
+def test_labels_are_judged_before_anything_is_watched(
+    few: Path, piece: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def watched(*_: object, **__: object) -> None:
+        raise AssertionError("something is watched")
+
+    monkeypatch.setattr("unveil.engine.backtesting.watch_all", watched)
+    for name in ("right", "wrong"):
+        shutil.copy(piece, tmp_path / f"{name}.parquet")
+        label(tmp_path / f"{name}.parquet", f"{{from: 0, label: {NAME if name == 'right' else 'no_such'}}}")
+    command = ["kb", "backtest", str(tmp_path), "--kb", str(few)]
+    assert main(command) == 2
+    assert "wrong.labels.yml:4:22: the knowledge base has no fingerprint 'no_such'" in capsys.readouterr().err
+    (tmp_path / "wrong.labels.yml").unlink()
+    assert main(command) == 2
+    assert "wrong.parquet has no labels beside it" in capsys.readouterr().err
+
+
+def label(recording: Path, *intervals: str) -> None:
+    """Write the labels beside a recording."""
+    lines = "".join(f"  - {each}\n" for each in intervals)
+    head = "apiVersion: unveil/v1\nkind: RecordingLabels\nintervals:\n"
+    recording.with_suffix(".labels.yml").write_text(head + lines)
 
 
 @pytest.mark.parametrize(
     "wrong",
     [("absent.parquet",), (str(DEMO), str(DEMO)), (str(DEMO), "--expect", "absent.yml"), (str(DEMO), "--kb", "absent")],
 )
-def test_what_cannot_be_read_is_bad_input(wrong: tuple[str, ...]) -> None:
-    assert main(["kb", "backtest", *wrong]) == 2
+def test_what_cannot_be_read_is_bad_input(wrong: tuple[str, ...], few: Path) -> None:
+    assert main(["kb", "backtest", "--kb", str(few), *wrong]) == 2
 
 
 @pytest.mark.parametrize("jobs", ["0", "many", "-1"])

@@ -19,8 +19,8 @@ FINGERPRINT = "fingerprints/memory/reduced_huge_page_coverage.yml"
 
 
 @pytest.fixture
-def sides(tmp_path: Path, build_one_kb: Callable[[Path], Path]) -> tuple[str, str]:
-    before, after = (build_one_kb(tmp_path / side) for side in ("before", "after"))
+def sides(tmp_path: Path, build_kb: Callable[..., Path]) -> tuple[str, str]:
+    before, after = (build_kb(tmp_path / side) for side in ("before", "after"))
     return str(before), str(after)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -14,16 +13,9 @@ from unveil.cli.main import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
 FINGERPRINT = "fingerprints/cpu/cgroup_cpu_quota_throttling.yml"
-
-
-@pytest.fixture
-def kb(tmp_path: Path) -> Path:
-    for folder in ("fingerprints", "playbooks", "schemas", "inventory"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
-    return tmp_path
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,6 @@ from unveil.records.window import WindowSummary
 from unveil.store.journal import Journal
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def kb(tmp_path: Path) -> Path:
-    for folder in ("fingerprints", "playbooks", "schemas", "inventory"):
-        shutil.copytree(ROOT / folder, tmp_path / "kb" / folder)
-    return tmp_path / "kb"
 
 
 def test_a_draft_lints_clean_and_passes(kb: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,10 +19,10 @@ pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="Open
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory, build_one_kb: Callable[[Path], Path]) -> Path:
+def shelf(tmp_path_factory: pytest.TempPathFactory, build_kb: Callable[..., Path]) -> Path:
     """Give a folder with a knowledge base, two keys, a file that allows one of them, and a signed pack."""
     folder = tmp_path_factory.mktemp("shelf")
-    build_one_kb(folder / "kb")
+    build_kb(folder / "kb")
     for name in ("release", "stranger"):
         key = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(folder / name)]
         subprocess.run(key, check=True)

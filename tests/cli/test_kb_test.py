@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import json
-import shutil
-from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from unveil.cli.main import main
 
-ROOT = Path(__file__).parents[2]
+if TYPE_CHECKING:
+    from pathlib import Path
+
 NAME = "cgroup_cpu_quota_throttling"
 
 
-@pytest.fixture
-def kb(tmp_path: Path) -> Path:
-    for folder in ("fingerprints", "playbooks", "schemas", "inventory"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
-    return tmp_path
+def test_cases_that_notice_every_mutant_are_said_to(few: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kb", "test", "--kb", str(few), NAME, "power_limit_on_several_gpus", "--mutate"]) == 0
+    said = capsys.readouterr().out
+    assert f"100.0 %  {NAME}: 23 of 23 mutants noticed" in said
+    assert "100.0 %  of 28 mutants of 2 fingerprints" in said
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_the_cases_of_what_is_shipped_notice_their_mutants(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["kb", "test", "--mutate"]) == 0
     assert f"100.0 %  {NAME}: 23 of 23 mutants noticed" in capsys.readouterr().out
@@ -51,17 +54,18 @@ def test_no_mutants_are_made_of_what_fails_anyway(kb: Path, capsys: pytest.Captu
     assert "no mutants were made" in capsys.readouterr().out
 
 
-def test_coverage_says_what_no_case_has_seen(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["kb", "test", NAME, "--coverage"]) == 0
+def test_coverage_says_what_no_case_has_seen(few: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kb", "test", "--kb", str(few), NAME, "--coverage"]) == 0
     assert "clauses were true in one case and false in another" in capsys.readouterr().out
 
 
-def test_results_are_written_as_junit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_are_written_as_junit(few: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "results.xml"
-    assert main(["kb", "test", NAME, "--junit", str(file)]) == 0
+    command = ["kb", "test", "--kb", str(few), NAME, "--junit"]
+    assert main([*command, str(file)]) == 0
     (suite,) = ET.parse(file).getroot()
     assert (suite.get("name"), suite.get("failures")) == (NAME, "0")
-    assert main(["kb", "test", NAME, "--junit", str(tmp_path / "absent/results.xml")]) == 1
+    assert main([*command, str(tmp_path / "absent/results.xml")]) == 1
     assert "cannot be written: No such file" in capsys.readouterr().err
 
 

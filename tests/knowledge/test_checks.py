@@ -32,10 +32,16 @@ def test_every_check_says_what_it_asks_and_why(check: object) -> None:
     assert known.explanation.endswith(".")
 
 
+# An unquoted date is read as text. What a playbook does beside its settings (memory is moved) may have nothing that
+# could be put back: the reason stands beside it, where a reviewer reads it.
+MAY_BE_MEANT = {"K003", "K503"}
+
+
 def test_what_keeps_a_host_safe_cannot_be_silenced() -> None:
     for check in CHECKS.values():
         if check.id.startswith(("K5", "K6")) or (check.id.startswith("K0") and check.gravity is Gravity.ERROR):
-            assert not check.silenceable or check.id == "K003"
+            assert not check.silenceable or check.id in MAY_BE_MEANT
+    assert CHECKS["K503"].gravity is Gravity.WARNING
 
 
 @pytest.mark.parametrize(

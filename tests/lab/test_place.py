@@ -1,0 +1,39 @@
+"""Where a workload runs, as far as it needs no kernel's leave: tests/lab/test_lab.py builds a whole one."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from pathlib import Path
+
+import pytest
+
+from unveil.errors import UnreadableError
+from unveil.lab.place import SIDES, Place, address, namespace, outer, place
+
+
+def test_the_two_sides_have_names_and_addresses_of_their_own() -> None:
+    for told in (namespace, outer, address):
+        assert len({told(side) for side in SIDES}) == 2
+    assert all(len(outer(side)) <= 15 for side in SIDES), "the kernel's longest name of an interface"
+    first, second = (ipaddress.ip_interface(f"{address(side)}/24").network for side in SIDES)
+    assert first == second
+    assert first.is_private
+
+
+def test_a_controller_has_its_own_folder_or_that_of_the_one_tree() -> None:
+    old = Place(folders={"cpu": Path("/c"), "memory": Path("/m")}, scratch=Path("/s"))
+    assert (old.folder("cpu"), old.folder("blkio")) == (Path("/c"), None)
+    new = Place(folders={"": Path("/u")}, scratch=Path("/s"))
+    assert new.folder("cpu") == new.folder("blkio") == Path("/u")
+
+
+@pytest.mark.parametrize(("user", "path", "says"), [(1000, os.environ["PATH"], "needs root"), (0, "", "needs `ip`")])
+def test_what_is_lacking_is_said_before_anything_is_changed(
+    user: int, path: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setenv("PATH", path)
+    with pytest.raises(UnreadableError, match=says), place(tmp_path / "scratch"):
+        raise AssertionError("it was built")
+    assert not (tmp_path / "scratch").exists()

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Watch, score, print."""
-    from unveil.engine.backtesting import Job
+    from unveil.engine.backtesting import Job, labels_of
     from unveil.knowledge.backtest import report, unmet
     from unveil.knowledge.labels import read_expectations
     from unveil.records.codec import encode
@@ -61,6 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
         Job(recording=each, kb=arguments.kb or "", profile=arguments.profile, rule=arguments.rule, seed=arguments.seed)
         for each in kb_recordings.recordings(arguments.recordings)
     ]
+    if arguments.scheduler is None:  # else the workers see the files, perhaps we do not
+        for job in jobs:  # before minutes are spent on others
+            labels_of(job, names)
     traces = kb_recordings.watch(jobs, arguments)
     found = report(traces, names)
     broken = tuple(unmet(wanted, traces))
@@ -78,7 +81,26 @@ def run(arguments: argparse.Namespace) -> int:
 def _draw(found: BacktestReport, traces: Sequence[Trace], *, verbose: bool) -> None:
     total_s = sum(trace.seconds for trace in traces)
     draw.line(f"{len(traces)} recordings, {draw.span(total_s)}, of which {draw.span(found.healthy_s)} are healthy")
-    shown = [each for each in found.scores if verbose or _speaks(each)]
+    if shown := [each for each in found.scores if verbose or _speaks(each)]:
+        _draw_scores(shown)
+    if not found.healthy_s:
+        draw.line("No time is labelled healthy, so nothing is known of false fires.", style="yellow")
+    if found.confusion:
+        draw.table(
+            ("in the time of", "fires"),
+            (
+                (label, ", ".join(f"{count} x {name}" for name, count in fires.items()))
+                for label, fires in found.confusion.items()
+            ),
+        )
+    _draw_actions(found.actions)
+    for line in found.missed:
+        draw.line(f"missed: {draw.plain(line, 500)}", style="yellow")
+    for line in found.unexpected:
+        draw.line(f"unexpected: {draw.plain(line, 500)}", style="yellow")
+
+
+def _draw_scores(scores: Sequence[Score]) -> None:
     draw.table(
         ("fingerprint", "found>", "first>", "other>", "false a day (95 %)>", "hits>", "covers>", "agrees>", "contam.>"),
         (
@@ -90,23 +112,9 @@ def _draw(found: BacktestReport, traces: Sequence[Trace], *, verbose: bool) -> N
                 _rate(each),
                 *map(_share, (each.hit_rate, each.coverage, each.agreement, each.contamination)),
             )
-            for each in shown
+            for each in scores
         ),
     )
-    if not found.healthy_s:
-        draw.line("No time is labelled healthy, so nothing is known of false fires.", style="yellow")
-    draw.table(
-        ("in the time of", "fires"),
-        (
-            (label, ", ".join(f"{count} x {name}" for name, count in fires.items()))
-            for label, fires in found.confusion.items()
-        ),
-    )
-    _draw_actions(found.actions)
-    for line in found.missed:
-        draw.line(f"missed: {draw.plain(line, 500)}", style="yellow")
-    for line in found.unexpected:
-        draw.line(f"unexpected: {draw.plain(line, 500)}", style="yellow")
 
 
 def _speaks(score: Score) -> bool:

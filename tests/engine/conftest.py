@@ -288,7 +288,7 @@ tags: [subsystem.memory, cause.test, impact.none]
 group_by: host
 signature:
   clauses:
-    dirty: {feature: memory.dirty.mean, gte: 0.001}
+    dirty: {feature: memory.dirty.mean, gt: 0}
   condition: dirty
   for: 1s
   keep_firing_for: 3s

@@ -16,7 +16,10 @@ UnveilError                  1   something that was asked for did not hold
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class UnveilError(Exception):
@@ -76,3 +79,11 @@ class WatcherAbsentError(UnveilError):
 
 class RunFailedError(UnveilError):
     """A run did not do what its plan said."""
+
+
+def did_you_mean(name: str, known: Iterable[str], *, otherwise: str) -> str:
+    """Return the hint for a name that nobody knows: the nearest that is known, or where they are listed."""
+    from difflib import get_close_matches  # 5 ms, and only for what is misspelt
+
+    near = get_close_matches(name, list(known), n=1)
+    return f"did you mean {near[0]}?" if near else otherwise

@@ -162,6 +162,6 @@ def test_an_episode_that_cleared_or_that_a_filter_covers_is_not_planned_for(judg
 
 
 def test_every_refusal_travels(judged: Any) -> None:
-    with pytest.raises(UnveilError) as caught:
+    with pytest.raises(UnveilError, match="some_dirt was not asked of gpu:GPU-0") as caught:
         judged.ask("explain", fingerprint="some_dirt", entity="gpu:GPU-0")
-    assert caught.value.hint
+    assert caught.value.hint == "it is asked of each host: without --entity all are shown"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import time
 from typing import TYPE_CHECKING, Any
 
 from unveil.cli import draw
-from unveil.cli.kb_open import usable_knowledge
+from unveil.cli.kb_open import unknown_fingerprint, usable_knowledge
 from unveil.cli.snapshot import add_host_root, host_root
-from unveil.errors import BadInputError
 
 if TYPE_CHECKING:
     import argparse
@@ -48,9 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
             _draw_correlation(together)
         return 0
     if fingerprint is None:
-        near = difflib.get_close_matches(arguments.name, [each.name for each in knowledge.fingerprints], n=1)
-        hint = f"did you mean {near[0]}?" if near else "`unveil kb test --verbose` names them all"
-        raise BadInputError(f"no fingerprint {arguments.name!r} in this knowledge base", hint=hint)
+        raise unknown_fingerprint(arguments.name, (each.name for each in knowledge.fingerprints))
     fixes = knowledge.fixes(fingerprint.name)
     needed = tuple(sorted(needs(fingerprint)))
     missing = _missing(arguments, needed) if arguments.host else None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from unveil.cli import connect, draw, kb_recordings
-from unveil.errors import BadInputError, UnreadableError, WatcherAbsentError
+from unveil.cli.kb_open import unknown_fingerprint
+from unveil.errors import UnreadableError, WatcherAbsentError
 
 if TYPE_CHECKING:
     import argparse
@@ -40,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     names = set(arguments.names) or None
     fingerprints = suite.fingerprints(names)
     if unknown := (names or set()) - {each.name for each in fingerprints}:
-        raise BadInputError(f"no fingerprint {min(unknown)!r} in this knowledge base")
+        raise unknown_fingerprint(min(unknown), (each.name for each in suite.fingerprints(None)))
     found = cards(
         fingerprints,
         run_suite(suite, names),

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unveil.cli import draw
-from unveil.errors import BadInputError, UnwritableError
+from unveil.cli.kb_open import unknown_fingerprint
+from unveil.errors import UnwritableError
 
 if TYPE_CHECKING:
     import argparse
@@ -76,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     fingerprints, subjects = suite.fingerprints(names), suite.subjects(names)
     unknown = (names or set()) - {subject.name for subject in subjects}
     if unknown:
-        raise BadInputError(f"no fingerprint {min(unknown)!r} in this knowledge base")
+        raise unknown_fingerprint(min(unknown), (subject.name for subject in suite.subjects(None)))
     report = run_suite(suite, names)
     if arguments.junit:
         _write_junit(arguments.junit, report)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unveil.cli import draw, kb_recordings
-from unveil.cli.kb_open import usable_knowledge
+from unveil.cli.kb_open import unknown_fingerprint, usable_knowledge
 from unveil.errors import BadInputError, RefusedError, UsageError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     knowledge = usable_knowledge(arguments.kb)
     fingerprint = knowledge.fingerprint(arguments.fingerprint)
     if fingerprint is None:
-        raise BadInputError(f"no fingerprint {arguments.fingerprint!r} in this knowledge base")
+        raise unknown_fingerprint(arguments.fingerprint, (each.name for each in knowledge.fingerprints))
     clause = clause_of(fingerprint, arguments.clause)
     own = threshold_of(clause)
     values = candidates(clause) if arguments.values is None else tuple(sorted({*arguments.values, own}))

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from unveil.cli import connect, draw
-from unveil.errors import UsageError
+from unveil.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     import argparse
@@ -64,9 +64,10 @@ def _warn_of_nothing(client: Client, pattern: str, identity: str) -> None:
     """Say that a silence holds for nothing that is known today: a misspelt one keeps nobody's hands off."""
     known = [each["name"] for each in client.call("knowledge")["fingerprints"]]
     if not any(fnmatchcase(name, pattern) for name in known):
+        slip = f"`unveil silence --end {identity}` if that was a slip"
         print(
             f"unveil: no fingerprint in use is named like {pattern!r}\n"
-            f"  hint: `unveil silence --end {identity}` if that was a slip; in use: {', '.join(known)}",
+            f"  hint: {did_you_mean(pattern, known, otherwise='it holds once there is one.')} {slip}",
             file=sys.stderr,
         )
 

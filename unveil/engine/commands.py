@@ -14,7 +14,7 @@ from unveil.engine.closer_look import CloserLook, parse
 from unveil.engine.gpu_orders import GpuOrders
 from unveil.engine.history import ask
 from unveil.engine.run_orders import RunOrders
-from unveil.errors import BadInputError, RefusedError
+from unveil.errors import BadInputError, RefusedError, did_you_mean
 from unveil.records.codec import encode
 from unveil.records.mark import Mark, MarkKind
 from unveil.records.silence import Silence
@@ -110,16 +110,22 @@ class Commands:
         watch = self._watch
         found = watch.knowledge.current.fingerprint(fingerprint)
         if found is None:
-            names = ", ".join(each.name for each in watch.knowledge.current.fingerprints)
-            raise BadInputError(f"no episode and no fingerprint {fingerprint[:80]!r}", hint=f"fingerprints: {names}")
+            hint = did_you_mean(
+                fingerprint[:80],
+                (each.name for each in watch.knowledge.current.fingerprints),
+                otherwise="`unveil episodes` lists episodes, `unveil kb scorecard --no-mutants` fingerprints",
+            )
+            raise BadInputError(f"no episode and no fingerprint {fingerprint[:80]!r}", hint=hint)
         matcher = watch.pipeline.matcher
         entities = [parse(entity)] if entity else matcher.entities(fingerprint)
         matches = [match for each in entities if (match := matcher.explain(fingerprint, each)) is not None]
         if not matches:
-            kind = found.group_by
-            raise RefusedError(
-                f"{fingerprint} cannot be explained: no window yet, or no {kind} here", hint="see `unveil doctor`"
-            )
+            if watch.pipeline.latest is None:
+                raise RefusedError("there is no window yet", hint="the first comes three seconds after the start")
+            if not matcher.entities(fingerprint):
+                raise RefusedError(f"this host shows no {found.group_by}", hint="`unveil doctor` says why")
+            hint = f"it is asked of each {found.group_by}: without --entity all are shown"
+            raise BadInputError(f"{fingerprint} was not asked of {entity}", hint=hint)
         return [encode(match) for match in matches]
 
     def _features(self, *, entity: str | None = None) -> list[Any]:

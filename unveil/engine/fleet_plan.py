@@ -9,7 +9,7 @@ import secrets
 import time
 from typing import TYPE_CHECKING
 
-from unveil.errors import BadInputError, RefusedError, UnreadableError
+from unveil.errors import BadInputError, RefusedError, UnreadableError, did_you_mean
 from unveil.execution.played import refuse_open_to_others
 from unveil.execution.remote import Remote, reading
 from unveil.execution.snapshot import write_durably
@@ -163,8 +163,9 @@ def remediation_of(knowledge: KnowledgeInUse, name: str) -> Remediation:
     """Return a remediation of the knowledge base in use, or raise BadInputError."""
     found = knowledge.current.remediation(name)
     if found is None:
-        names = ", ".join(each.name for each in knowledge.current.remediations)
-        raise BadInputError(f"no remediation {name!a}", hint=f"one of {names}")
+        names = [each.name for each in knowledge.current.remediations]
+        hint = did_you_mean(name, names, otherwise=f"one of {', '.join(names)}")
+        raise BadInputError(f"no remediation {name!a}", hint=hint)
     return found
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unveil.cli import connect, draw
+from unveil.cli.helping import add_action
 from unveil.cli.runs import confirm
 from unveil.errors import BadInputError, UsageError
 
@@ -28,21 +29,25 @@ EXAMPLE = "unveil fleet plan raise_accept_queue --inventory inventory/hosts.yml 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions and their flags."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    plan = actions.add_parser("plan", help="read every host and show what would change; changes nothing")
+    plan = add_action(actions, "plan", "read every host and show what would change; changes nothing", EXAMPLE)
     plan.add_argument("remediation", metavar="REMEDIATION", help="a fix of the knowledge base")
     plan.add_argument("--inventory", required=True, metavar="FILE", help="an Ansible inventory")
     plan.add_argument("--hosts", required=True, metavar="PATTERN", help="a host pattern of Ansible")
     plan.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a variable of the fix")
     plan.add_argument("--serial", default="1,10%,50%", help="sizes of the batches, the last repeats (1,10%%,50%%)")
     plan.add_argument("--verify", metavar="FILE", help="a playbook that looks at a batch before the next begins")
-    apply = actions.add_parser("apply", help="carry a plan out, or go on with it")
+    apply = add_action(
+        actions, "apply", "carry a plan out, or go on with it", "unveil fleet apply f59 --profile manual"
+    )
     apply.add_argument(
         "--rollback", choices=("failed", "all"), default="failed", help="what is put back when a host fails (failed)"
     )
     apply.add_argument("--past-failures", action="store_true", help="go on although a host has failed before")
-    rollback = actions.add_parser("rollback", help="put back what a plan changed, on every host")
-    show = actions.add_parser("show", help="say how every host of a plan stands")
-    listing = actions.add_parser("list", help="list fleet plans, newest first")
+    rollback = add_action(
+        actions, "rollback", "put back what a plan changed, on every host", "unveil fleet rollback f59"
+    )
+    show = add_action(actions, "show", "say how every host of a plan stands", "unveil fleet show f59")
+    listing = add_action(actions, "list", "list fleet plans, newest first", "unveil fleet list")
     for action in (apply, rollback, show):
         action.add_argument("plan", metavar="PLAN", help="a fleet plan's id, or the beginning of it")
     for action in (apply, rollback):

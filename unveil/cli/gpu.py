@@ -24,7 +24,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     connect.add_state_dir(parser)
     connect.add_json(parser)
-    parser.add_argument("order", nargs="?", choices=("release", "resume"), help="what to do (default: only tell)")
+    parser.add_argument(
+        "order",
+        nargs="?",
+        choices=("release", "resume"),
+        metavar="release|resume",
+        help="what to do (default: only tell)",
+    )
     parser.add_argument("--wait", type=float, default=30.0, metavar="S", help="longest wait for release (default: 30)")
 
 

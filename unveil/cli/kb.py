@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from unveil.cli import connect
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
 DESCRIPTION = """Write, lint, test, measure and compare fingerprints, remediations, playbooks and what the site adds.
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions; their flags are declared when one of them is parsed."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, summary in ACTIONS.items():
-        action = actions.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
+        action = actions.add_parser(name, help=summary)
         action.parse_known_args = partial(_parse, action, name)  # type: ignore[method-assign, assignment]  # argparse has no hook
 
 

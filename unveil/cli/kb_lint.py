@@ -19,8 +19,8 @@ DESCRIPTION = """Check every file of a knowledge base and print each finding wit
 
 Exit 1 when there is a finding as grave as --fail-level, 0 otherwise. An error keeps a watcher from using the knowledge
 base, whatever is disabled here. `--format sarif` and `--format github` show findings at the lines of a pull request,
-`--format junit` as tests. `--fix` mends
-look-alike scalars, ids, idle ignores, gather_facts and short names of modules; comments and layout stay."""
+`--format junit` as tests. `--fix` mends look-alike scalars, ids, idle ignores, gather_facts and short names of modules;
+comments and layout stay."""
 EXAMPLE = "unveil kb lint --kb . --format github --disable K107"
 FORMATS = ("text", "json", "sarif", "junit", "github")
 LEVELS = ("error", "warning", "info")  # gravest first

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from unveil.cli.defaults import fill
+from unveil.cli.helping import Layout
 from unveil.errors import UnreadableError, UnveilError, UsageError
 
 # One line a command: module in this package, and what `unveil --help` says of it. A module has DESCRIPTION, EXAMPLE,
@@ -45,7 +46,7 @@ class _Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**{"allow_abbrev": False, **settings})
+        super().__init__(**{"allow_abbrev": False, "formatter_class": Layout, **settings})
 
     def error(self, message: str) -> NoReturn:
         import difflib  # 5 ms, and only for what is misspelt
@@ -75,7 +76,6 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
             help=summary,
             description=module.DESCRIPTION,
             epilog=f"example:\n  {module.EXAMPLE}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.add_arguments(child)
         child.set_defaults(entry=module.run)

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from unveil.cli import connect, draw
+from unveil.cli.helping import add_action
 from unveil.cli.run_story import draw_event, draw_plan, draw_story
 from unveil.errors import UsageError
 
@@ -30,23 +31,35 @@ TERMINAL = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions and their flags."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listing = actions.add_parser("list", help="list runs, newest first")
+    listing = add_action(actions, "list", "list runs, newest first", "unveil runs list --active")
     listing.add_argument("--active", action="store_true", help="only those under way")
-    show = actions.add_parser("show", help="tell the story of one run")
-    plan = actions.add_parser("plan", help="plan the fix of an episode; changes nothing")
+    show = add_action(actions, "show", "tell the story of one run", "unveil runs show r7f")
+    plan = add_action(actions, "plan", "plan the fix of an episode; changes nothing", "unveil runs plan e41 --check")
     plan.add_argument("--remediation", metavar="NAME", help="instead of the fingerprint's first")
     plan.add_argument("--check", action="store_true", help="also let Ansible go through it in check mode")
-    approve = actions.add_parser("approve", help="approve a plan, exactly as it is shown")
-    apply = actions.add_parser("apply", help="carry out an approved plan and see it verified or undone")
-    follow = actions.add_parser("follow", help="print what happens to a run, until it has ended")
-    rollback = actions.add_parser("rollback", help="put back what a run changed")
-    cancel = actions.add_parser("cancel", help="stop a run; what it changed is put back")
+    approve = add_action(actions, "approve", "approve a plan, exactly as it is shown", "unveil runs approve r7f")
+    apply = add_action(
+        actions, "apply", "carry out an approved plan and see it verified or undone", "unveil runs apply r7f"
+    )
+    follow = add_action(actions, "follow", "print what happens to a run, until it has ended", "unveil runs follow r7f")
+    rollback = add_action(actions, "rollback", "put back what a run changed", "unveil runs rollback r7f")
+    cancel = add_action(actions, "cancel", "stop a run; what it changed is put back", "unveil runs cancel r7f")
     for action in (show, approve, apply, follow, rollback, cancel):
         action.add_argument("run", metavar="RUN", help="a run's id, or the beginning of it")
     plan.add_argument("episode", metavar="EPISODE", help="an episode's id, or the beginning of it")
-    reset = actions.add_parser("reset", help="close the breaker that stopped automation after runs went wrong")
+    reset = add_action(
+        actions,
+        "reset",
+        "close the breaker that stopped automation after runs went wrong",
+        "unveil runs reset --reason 'the playbook is mended'",
+    )
     reset.add_argument("--keep-waiting", action="store_true", help="keep what automation had proposed meanwhile")
-    release = actions.add_parser("release", help="let automation write a setting again that was changed by hand")
+    release = add_action(
+        actions,
+        "release",
+        "let automation write a setting again that was changed by hand",
+        "unveil runs release sysctl:vm.dirty_ratio --reason 'CHG-4711 is over'",
+    )
     release.add_argument("setting", metavar="ADDRESS", help="as a plan shows it, e.g. sysctl:vm.dirty_ratio")
     for action in (reset, release):
         action.add_argument("--reason", required=True, help="why it is safe again")

@@ -1,0 +1,41 @@
+"""`--help` of every command and action: an example to copy, and no line wider than the terminal."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+
+from unveil.cli import kb
+from unveil.cli.main import COMMANDS, main
+
+ACTIONS = {
+    "kb": tuple(kb.ACTIONS),
+    "runs": ("list", "show", "plan", "approve", "apply", "follow", "rollback", "cancel", "reset", "release"),
+    "fleet": ("plan", "apply", "rollback", "show", "list"),
+}
+ASKED = [*((each,) for each in COMMANDS), *itertools.chain(*([(of, each) for each in ACTIONS[of]] for of in ACTIONS))]
+
+
+@pytest.mark.parametrize("words", ASKED, ids=" ".join)
+def test_every_help_has_an_example_and_fits_a_narrow_terminal(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main([*words, "--help"])
+    said, _, example = capsys.readouterr().out.partition("example:\n")
+    assert all(len(line) <= 80 for line in said.splitlines())
+    assert re.match(rf"  unveil {words[0]}\b", example)
+
+
+def test_a_name_that_nobody_knows_gets_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (
+        ("kb", "test", "dirty_writeback_stal"),
+        ("kb", "tune", "dirty_writeback_stal", "blocked"),
+        ("kb", "scorecard", "dirty_writeback_stal"),
+        ("kb", "explain", "dirty_writeback_stal"),
+    ):
+        assert main([*words]) == 2
+        assert "did you mean dirty_writeback_stall?" in capsys.readouterr().err

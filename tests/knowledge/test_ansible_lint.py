@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -83,3 +84,20 @@ def test_the_real_one_is_understood(kb: Path, tmp_path: Path, monkeypatch: pytes
     problems, why = lint_playbooks(kb)
     assert why == ""
     assert "K699: name[missing]" in " ".join(map(str, problems))
+
+
+def test_it_sees_nothing_of_what_lies_beside_the_playbooks(kb: Path, tmp_path: Path) -> None:
+    for name in (".ansible-lint", "ansible.cfg", "playbooks/raise_quota/filter_plugins.py"):
+        (kb / name).write_text("")
+    body = (
+        "import json, os, sys; at = sys.argv.index('-c') + 1\n"
+        "seen = sorted(os.path.join(f, n) for f, _, names in os.walk('.') for n in names)\n"
+        "what = json.dumps([seen, open(sys.argv[at]).read(), open(os.environ['ANSIBLE_CONFIG']).read()])\n"
+        "place = {'path': 'p', 'lines': {'begin': 1}}\n"
+        "print(json.dumps([{'check_name': 'x', 'description': what, 'location': place}]))"
+    )
+    ((found,), why) = judge_playbooks(program(tmp_path, body), kb, [PLAYBOOK])
+    assert why == ""
+    seen, *said = json.loads(found.what.removeprefix("x: "))
+    assert seen == ["./ansible.cfg", "./nothing.yml", f"./{PLAYBOOK}"]
+    assert said == ["{}\n", ""]

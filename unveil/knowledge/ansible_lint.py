@@ -3,6 +3,9 @@
 Our own checks (K6…) say whether a playbook is safe to be run by the engine; ansible-lint says whether it is good
 Ansible. What it finds is told as K699 with its own rule's name, always as a warning: it never keeps a knowledge base
 from being used. Its format is that of Code Climate, as ``ansible-lint --format json`` prints it (ansible-lint 26).
+
+It sees copies of the playbooks, and nothing that lies beside them: rules, plugins and configurations that it would find
+there (``.ansible-lint``, ``ansible.cfg``) are programs of whoever wrote the knowledge base, which lint is to judge.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,17 +46,9 @@ def judge_playbooks(program: str, root: Path, files: Sequence[str]) -> tuple[tup
     """
     if not files:
         return (), ""
-    scrubbed = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "GITHUB_"))}
-    environment = {
-        **scrubbed, "ANSIBLE_LIBRARY": str((root / PLAYBOOKS / "modules").absolute()), "NO_COLOR": "1",
-        "ANSIBLE_LINT_NODEPS": "1",
-    }  # fmt: skip
-    words = [program, "--offline", "--nocolor", "--format", "json", "--profile", "production", *_NOT_OURS, *files]
     try:
-        ended = subprocess.run(
-            words, cwd=root, env=environment, capture_output=True, timeout=TIMEOUT_S, check=False,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        with tempfile.TemporaryDirectory(prefix="unveil-ansible-lint-") as scratch:
+            ended = _ask(program, root, files, Path(scratch))
         told = json.loads(ended.stdout or b"null")
     except subprocess.TimeoutExpired:
         return (), f"ansible-lint did not end within {TIMEOUT_S} s"
@@ -64,6 +60,30 @@ def judge_playbooks(program: str, root: Path, files: Sequence[str]) -> tuple[tup
         said = ended.stderr.decode(errors="replace").strip().splitlines()
         return (), f"ansible-lint failed{f': {said[-1]}' if said else ''}"
     return tuple(_problems(told, root)), ""
+
+
+def _ask(program: str, root: Path, files: Sequence[str], scratch: Path) -> subprocess.CompletedProcess[bytes]:
+    """Run it over copies of playbooks, with configurations that say nothing."""
+    for file in files:
+        copy = scratch / file
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes((root / file).read_bytes())
+    nothing = scratch / "nothing.yml"
+    nothing.write_text("{}\n", encoding="utf-8")
+    (scratch / "ansible.cfg").touch()
+    scrubbed = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "GITHUB_"))}
+    environment = {
+        **scrubbed, "ANSIBLE_LIBRARY": str((root / PLAYBOOKS / "modules").absolute()), "NO_COLOR": "1",
+        "ANSIBLE_LINT_NODEPS": "1", "ANSIBLE_CONFIG": str(scratch / "ansible.cfg"),
+    }  # fmt: skip
+    words = [
+        program, "--offline", "--nocolor", "--format", "json", "--profile", "production", "-c", str(nothing),
+        *_NOT_OURS, *files,
+    ]  # fmt: skip
+    return subprocess.run(
+        words, cwd=scratch, env=environment, capture_output=True, timeout=TIMEOUT_S, check=False,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
 
 
 def _problems(told: Sequence[Any], root: Path) -> Iterator[Problem]:

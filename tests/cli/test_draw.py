@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 import pytest
@@ -35,6 +36,22 @@ def test_a_hostile_name_is_shown_as_what_it_is(hostile: str, drawn: str) -> None
 def test_a_table_takes_hostile_cells_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     draw.table(("name",), (("[red]\x1b[31mx[/red]",),))
     assert "[red]\\x1b[31mx[/red]" in capsys.readouterr().out
+
+
+def test_a_table_too_wide_for_a_terminal_becomes_paragraphs_whose_names_can_be_copied(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    columns = ("episode", "state", "fingerprint", "entity", "since", "lasted", "windows>")
+    row = ("e7647f240d187", "firing", "reduced_huge_page_coverage", "cgroup:/train-job", "18:05:01", "3 s", 4)
+    draw.table(columns, (row, row))
+    said = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out)
+    assert said.count("reduced_huge_page_coverage") == 2
+    assert "──" not in said
+    assert max(map(len, said.splitlines())) <= 80
+    draw.table(columns[:3], (row[:3],))
+    assert "──" in capsys.readouterr().out, "three columns have room"
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ COLOURS = {
     "reverted_by_other": "yellow", "applying": "cyan", "verifying": "cyan", "rolling_back": "cyan",
 }  # fmt: skip
 WHOLE = {"run", "episode", "silence", "state", "planned", "since", "when", "until"}  # columns that are copied, or short
+FOLDS = 12  # letters: a longer word may be folded
 
 
 def console() -> Console:
@@ -77,25 +78,57 @@ def entity(value: dict[str, str]) -> str:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:
-    """Print a table; a cell that names a state takes the state's colour, and says the word all the same."""
+    """Print a table; a cell that names a state takes the state's colour, and says the word all the same.
+
+    On a terminal that is too narrow for its columns each row is a paragraph instead: a name in pieces cannot be copied.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
+    screen = console()
+    texts = [[plain(cell) for cell in row] for row in rows]
+    if screen.is_terminal and _least_width(columns, texts) > screen.width:
+        _paragraphs(screen, columns, texts, title=title)
+        return
     drawn = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False, expand=False)
     for column in columns:
         right = column.endswith(">")
         name = column.rstrip(">")
         drawn.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=name in WHOLE)
-    for row in rows:
-        drawn.add_row(*(Text(text := plain(cell), style=COLOURS.get(text, "")) for cell in row))
-    screen = console()
+    for row in texts:
+        drawn.add_row(*(Text(text, style=COLOURS.get(text, "")) for text in row))
     if screen.is_terminal:
         screen.print(drawn)
         return
     with screen.capture() as captured:
         screen.print(drawn)
     print("\n".join(row.rstrip() for row in captured.get().splitlines()))  # a pipe, a log: no blanks at the ends
+
+
+def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """Return the width below which a table breaks words that are short, or columns that are to stay whole."""
+    widths = []
+    for number, column in enumerate(columns):
+        name = column.rstrip(">")
+        words = [row[number] if name in WHOLE else word for row in rows for word in row[number].split() or [""]]
+        longest = max(map(len, words), default=0)
+        widths.append(max(len(name), longest if name in WHOLE else min(longest, FOLDS)))
+    return sum(widths) + 3 * len(columns) - 1
+
+
+def _paragraphs(screen: Console, columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str) -> None:
+    """Print each row as its first cell, and below it what the other columns say."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    screen.print(Text(title and f"{title}\n"))
+    for row in rows:
+        told = [(column.rstrip(">"), text) for column, text in zip(columns[1:], row[1:], strict=True) if text]
+        screen.print(Padding(Text(row[0], overflow="fold"), (0, 0, 0, 1)))
+        said = [Text.assemble((f"{name} ", "dim"), (text, COLOURS.get(text, ""))) for name, text in told]
+        screen.print(Padding(Text(", ", overflow="fold").join(said), (0, 0, 0, 3)))
+    screen.print()
 
 
 def line(text: str, *, style: str = "") -> None:

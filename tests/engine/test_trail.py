@@ -49,3 +49,19 @@ def test_names_that_change_each_second_leave_a_shorter_trail() -> None:
         trail.push(evidence(window, *np.zeros(1000), layout=layout))
     kept = sum(trail.evidence(window) is not None for window in range(MAX_WINDOWS))
     assert kept == MAX_BYTES // (8 * 1000 + LAYOUT_BYTES * 1000)
+
+
+def test_what_a_window_was_judged_by_comes_back_to_the_last_bit_and_what_is_absent_takes_no_room() -> None:
+    trail = Trail()
+    layout = FeatureLayout(tuple(FeatureId(str(number)) for number in range(300)))
+    values = np.random.default_rng(1).normal(size=(40, 300))
+    values[:, 50:] = np.nan
+    values[20:, 10] = np.nan
+    for window, row in enumerate(values):
+        trail.push(evidence(window, *row, layout=layout))
+    for window, row in enumerate(values):
+        back = trail.evidence(window)
+        assert back is not None
+        assert np.array_equal(back.vector.values, row, equal_nan=True)
+        assert back.vector.window == window
+    assert trail._size < LAYOUT_BYTES * 300 + 40 * 50 * 8 + 2 * 50 * 2 + 1

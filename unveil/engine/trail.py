@@ -1,18 +1,24 @@
 """Trail: what the newest windows were judged by, in memory: for sparklines, and to explain a window after the fact.
 
-It is bounded by bytes as well as by windows: a host of a thousand containers leaves a shorter trail.
+It is bounded by bytes as well as by windows: a host of a thousand containers leaves a shorter trail. What is absent
+takes no room: on a host without GPUs that is half of all.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from unveil.matching.plan import SeenReference
 from unveil.records.averages import mean
+from unveil.records.feature import FeatureId
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from unveil.matching.clauses import Evidence
     from unveil.records.entity import Entity
 
@@ -23,10 +29,43 @@ LAYOUT_BYTES = 150  # one name in a layout that the window before does not share
 FACT_BYTES = 400  # one fact of a table that it does not share
 
 
+_NOTHING = np.empty(0)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Footprint:
-    evidence: Evidence
+    """One window.
+
+    Attributes:
+        bare: its evidence, the vector without values.
+        there: positions of the features that are there, rising; shared by windows in which they are the same.
+        values: of those features.
+    """
+
+    bare: Evidence
+    there: NDArray[np.unsignedinteger]
+    values: NDArray[np.float64]
     size: int
+
+    @property
+    def window(self) -> int:
+        return self.bare.vector.window
+
+    def evidence(self) -> Evidence:
+        """Return the evidence as it was."""
+        values = np.full(len(self.bare.vector.layout.ids), np.nan)
+        values[self.there] = self.values
+        return replace(self.bare, vector=replace(self.bare.vector, values=values))
+
+    def place(self, feature: FeatureId) -> int:
+        """Return where a feature's value stands among the values, -1 where it is absent."""
+        position = self.bare.vector.layout.position.get(feature, -1)
+        at = int(np.searchsorted(self.there, position)) if position >= 0 else -1
+        return at if 0 <= at < len(self.there) and self.there[at] == position else -1
+
+    def stands_as(self, other: _Footprint) -> bool:
+        """Return whether each value stands where it does in another window."""
+        return self.there is other.there and self.bare.vector.layout is other.bare.vector.layout
 
 
 class Trail:
@@ -38,29 +77,43 @@ class Trail:
 
     def push(self, evidence: Evidence) -> None:
         """Keep a window; the oldest go to make room."""
+        vector, before = evidence.vector, self._footprints[-1] if self._footprints else None
         asked = len(evidence.expected.seen) if isinstance(evidence.expected, SeenReference) else 0
-        size = evidence.vector.values.nbytes + EXPECTATION_BYTES * asked
-        before = self._footprints[-1].evidence if self._footprints else None
-        if before is None or before.vector.layout is not evidence.vector.layout:
-            size += LAYOUT_BYTES * len(evidence.vector.layout.ids)
-        if before is None or before.facts is not evidence.facts:
+        there = np.flatnonzero(~np.isnan(vector.values)).astype(np.min_scalar_type(len(vector.values)))
+        values = vector.values[there]
+        size = values.nbytes + EXPECTATION_BYTES * asked
+        if before is not None and np.array_equal(before.there, there):
+            there = before.there
+        else:
+            size += there.nbytes
+        if before is None or before.bare.vector.layout is not vector.layout:
+            size += LAYOUT_BYTES * len(vector.layout.ids)
+        if before is None or before.bare.facts is not evidence.facts:
             size += FACT_BYTES * len(evidence.facts.facts)
-        self._footprints.append(_Footprint(evidence, size))
+        bare = replace(evidence, vector=replace(vector, values=_NOTHING))
+        self._footprints.append(_Footprint(bare, there, values, size))
         self._size += size
         while len(self._footprints) > 1 and (self._size > MAX_BYTES or len(self._footprints) > MAX_WINDOWS):
             self._size -= self._footprints.popleft().size
 
     def evidence(self, window: int) -> Evidence | None:
         """Return what a window was judged by, None when it is no longer (or not yet) here."""
-        return next((each.evidence for each in self._footprints if each.evidence.vector.window == window), None)
+        return next((each.evidence() for each in self._footprints if each.window == window), None)
 
     def series(
         self, name: str, entity: Entity, *, until: int | None = None, limit: int = MAX_WINDOWS
     ) -> list[tuple[int, float | None]]:
         """Return (window, value) of a feature over the newest windows up to one, oldest first; absent is None."""
-        kept = [each.evidence.vector for each in self._footprints]
-        kept = [vector for vector in kept if until is None or vector.window <= until][-limit:]
-        return [(vector.window, vector.get(name, entity)) for vector in kept]
+        feature = FeatureId(name, entity)
+        kept = [each for each in self._footprints if until is None or each.window <= until][-limit:]
+        told: list[tuple[int, float | None]] = []
+        before, at = None, -1
+        for each in kept:
+            if before is None or not each.stands_as(before):
+                at = each.place(feature)
+            told.append((each.window, float(each.values[at]) if at >= 0 else None))
+            before = each
+        return told
 
     def mean(self, name: str, entity: Entity, *, until: int, over: int) -> float | None:
         """Return a feature's mean over so many windows up to one, None where it is absent in all of them."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from unveil.engine.allocator import let_go_of_code
+
 if TYPE_CHECKING:
     from unveil.engine.metrics_link import MetricsLink
     from unveil.engine.watch import Watch
@@ -51,6 +53,7 @@ class Housekeeping:
         if now_ns >= self._due.prune_ns:
             self._due.prune_ns = now_ns + int(1e9 * PRUNE_S)
             watch.journalling.attempt(lambda: self._prune(wall_s), wall_s)
+            let_go_of_code()
 
     def take_up(self, _now_ns: int) -> None:
         """Go over to the knowledge base that was loaded meanwhile, if there is one: a look at a queue else."""

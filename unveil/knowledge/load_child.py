@@ -17,7 +17,6 @@ Both ends of the pipe stand here. One JSON value per line::
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import resource
@@ -35,6 +34,7 @@ from unveil.errors import UnveilError
 from unveil.knowledge.knowledge_base import KnowledgeBase, Loaded
 from unveil.records.codec import decode, encode
 from unveil.records.correlation import Correlation
+from unveil.records.digest import sha256
 from unveil.records.fingerprint import Fingerprint
 from unveil.records.problem import Problem
 from unveil.records.remediation import Remediation
@@ -203,7 +203,7 @@ class _Written:
 def _written(kind: str, record: Any) -> _Written:
     value = encode(record)
     text = json.dumps([kind, value], sort_keys=True)
-    return _Written(record, hashlib.sha256(text.encode()).hexdigest()[:24], value)
+    return _Written(record, sha256(text.encode()).hexdigest()[:24], value)
 
 
 def _answer(loaded: Loaded, known: frozenset[str], written: dict[int, _Written]) -> Iterator[Mapping[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -63,3 +64,17 @@ def test_a_misspelt_variable_is_an_error_and_variables_of_others_are_none(tmp_pa
     assert caught.value.hint == "did you mean 'profile'?"
     environment = {"UNVEIL_NVML_LIBRARY": "/x", "UNVEIL_STATE_DIR": str(tmp_path), "HOME": "/root"}
     assert load_settings({}, environment=environment, files=()).state_dir == tmp_path
+
+
+def test_a_file_that_someone_else_may_write_says_nothing_to_a_watcher(tmp_path: Path) -> None:
+    file = tmp_path / "unveil.toml"
+    file.write_text("profile = 'auto'\n")
+    assert load_settings({}, environment={}, files=(file,)).profile == "auto"
+    file.chmod(0o666)
+    with pytest.raises(BadInputError, match="someone else"):
+        load_settings({}, environment={}, files=(file,))
+    if os.geteuid() == 0:
+        file.chmod(0o644)
+        os.chown(file, 1234, 1234)  # what `sudo -E` finds in a user's home
+        with pytest.raises(BadInputError, match="someone else"):
+            load_settings({}, environment={}, files=(file,))

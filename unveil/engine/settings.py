@@ -7,6 +7,7 @@ environment, ``--false-alarms-per-day`` as a flag. The file is read once, at the
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,11 +94,18 @@ def _default_files(env: Mapping[str, str]) -> tuple[Path, ...]:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        text = file.read_text()
+        with file.open(encoding="utf-8") as stream:
+            found = os.fstat(stream.fileno())
+            text = stream.read()
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(file, error) from error
+    if found.st_uid not in (0, os.geteuid()) or found.st_mode & stat.S_IWOTH:  # e.g. root with a user's $HOME
+        raise BadInputError(
+            f"{file} belongs to, or can be written by, someone else",
+            hint="it says how far automation may go, and with which knowledge base: chown it, chmod go-w",
+        )
     import tomllib  # 1 MB, and mostly there is no such file
 
     try:

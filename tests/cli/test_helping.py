@@ -39,3 +39,19 @@ def test_a_name_that_nobody_knows_gets_the_nearest(capsys: pytest.CaptureFixture
     ):
         assert main([*words]) == 2
         assert "did you mean dirty_writeback_stall?" in capsys.readouterr().err
+
+
+def test_what_an_action_does_not_know_points_to_the_help_of_that_action(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kb", "backtest", "--colour", "red"]) == 3
+    assert "`unveil kb backtest --help` shows an example" in capsys.readouterr().err
+
+
+def test_a_recording_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (
+        ("kb", "tune", "dirty_writeback_stall", "blocked", "--recordings", "/none"),
+        ("kb", "backtest", "--recordings", "/none"),
+        ("replay", "/none"),
+        ("eval", "/none"),
+    ):
+        assert main([*words]) == 2
+        assert "/none" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unveil.cli import connect, draw
@@ -32,6 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def recording() -> str:
     """Return the path of the recording that is shipped."""
     return str(resources.files("unveil.demo") / "recording.parquet")
+
+
+def recording_named(name: str) -> str:
+    """Return the path of a recording; ``demo``, unless a file is called so, is the one that is shipped."""
+    return recording() if name == "demo" and not Path(name).exists() else name
 
 
 def run(arguments: argparse.Namespace) -> int:

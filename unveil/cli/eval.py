@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unveil.cli import draw
+from unveil.cli.demo import recording_named
 from unveil.cli.kb_open import usable_knowledge
-from unveil.errors import BadInputError
+from unveil.cli.kb_recordings import recordings
 
 if TYPE_CHECKING:
     import argparse
@@ -29,7 +30,8 @@ EXAMPLE = "unveil eval recordings/*.parquet --markdown evaluation.md"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("recordings", nargs="+", metavar="RECORDING", help="made by `unveil record`")
+    parser.add_argument("recordings", nargs="+", metavar="RECORDING",
+                        help="made by `unveil record`, a folder of them, or `demo`")  # fmt: skip
     parser.add_argument("--kb", metavar="DIR", help="knowledge base (default: the shipped one)")
     parser.add_argument(
         "--rule", action="append", metavar="RULE",
@@ -75,8 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     rules = [parse_rule(text, known).text for text in arguments.rule or _every(known)]
     rates = arguments.false_alarms_per_day or [24.0]
     names = [fingerprint.name for fingerprint in usable_knowledge(arguments.kb).fingerprints]
-    if len({Path(each).name for each in arguments.recordings}) < len(arguments.recordings):
-        raise BadInputError("two recordings have one name", hint="results go by the name of the file")
+    paths = recordings(arguments.recordings)
     asked = [(rule, rate) for rate in rates for rule in rules]
     jobs = [
         Job(
@@ -85,14 +86,14 @@ def run(arguments: argparse.Namespace) -> int:
             rule=rule,
             seed=arguments.seed,
             false_alarms_per_day=rate,
-            history=tuple(arguments.history or ()),
+            history=tuple(map(recording_named, arguments.history or ())),
         )
         for rule, rate in asked
-        for recording in arguments.recordings
+        for recording in paths
     ]
     with draw.progress("watching recordings", total=len(jobs), quiet=arguments.json) as advance:
         traces = watch_all(jobs, processes=arguments.jobs, done=advance)
-    each = len(arguments.recordings)
+    each = len(paths)
     groups = [traces[at : at + each] for at in range(0, len(traces), each)]
     scores = [score(rule, rate, group, names) for (rule, rate), group in zip(asked, groups, strict=True)]
     if arguments.json:

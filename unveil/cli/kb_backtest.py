@@ -32,6 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "recordings", nargs="*", metavar="RECORDING", help="made by `unveil record`, or a folder (default: the demo's)"
     )
+    parser.add_argument(
+        "--recordings", nargs="+", default=[], dest="also", metavar="RECORDING",
+        help="the same, as the other actions have it",
+    )  # fmt: skip
     parser.add_argument("--expect", type=Path, metavar="FILE", help="what has to be found")
     parser.add_argument(
         "--unexpected", choices=("fail", "warn", "ignore"), default="warn",
@@ -59,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     wanted = read_expectations(arguments.expect, names) if arguments.expect else ()
     jobs = [
         Job(recording=each, kb=arguments.kb or "", profile=arguments.profile, rule=arguments.rule, seed=arguments.seed)
-        for each in kb_recordings.recordings(arguments.recordings)
+        for each in kb_recordings.recordings([*arguments.recordings, *arguments.also])
     ]
     if arguments.scheduler is None:  # else the workers see the files, perhaps we do not
         for job in jobs:  # before minutes are spent on others

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unveil.cli import draw
-from unveil.errors import BadInputError, UsageError
+from unveil.cli.demo import recording, recording_named
+from unveil.errors import BadInputError, UnreadableError, UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -49,11 +50,9 @@ def recordings(named: Sequence[str]) -> list[str]:
         BadInputError: a folder has none, or two have one name: results go by the name of the file.
     """
     if not named:
-        from unveil.cli.demo import recording
-
         return [recording()]
     found = []
-    for name in named:
+    for name in map(recording_named, named):
         inside = sorted(str(path) for path in Path(name).rglob(f"*{SUFFIX}")) if Path(name).is_dir() else [name]
         if not inside:
             raise BadInputError(
@@ -66,10 +65,17 @@ def recordings(named: Sequence[str]) -> list[str]:
 
 
 def labelled(named: Sequence[str]) -> list[str]:
-    """Return the recordings that are meant and have labels beside them."""
+    """Return the recordings that are meant and have labels beside them.
+
+    Raises:
+        BadInputError: one is not there.
+    """
     from unveil.knowledge.labels import labels_beside
 
-    return [path for path in recordings(named) if labels_beside(Path(path)) is not None]
+    found = recordings(named)
+    if missing := [path for path in found if not Path(path).exists()]:
+        raise UnreadableError(f"there is no recording {missing[0]}")
+    return [path for path in found if labels_beside(Path(path)) is not None]
 
 
 def watch(

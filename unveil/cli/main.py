@@ -90,7 +90,11 @@ def main(argv: list[str] | None = None) -> int:
     command = next((word for word in words if not word.startswith("-")), None)
     try:
         parser = build_parser(command if command in COMMANDS else None)
-        arguments = parser.parse_args(words)
+        arguments, unknown = parser.parse_known_args(words)
+        if unknown:
+            asked = " ".join(each for each in ("unveil", command, getattr(arguments, "action", None)) if each)
+            what = f"unrecognized arguments: {' '.join(unknown)}"
+            raise UsageError(what, hint=f"`{asked} --help` shows an example")
         if arguments.version:
             return _print_version()
         if arguments.command is None:

@@ -21,7 +21,7 @@ EXAMPLE = "unveil replay slow-node.parquet"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("file", metavar="FILE", help="a recording made by `unveil record`")
+    parser.add_argument("file", metavar="FILE", help="a recording made by `unveil record`, or `demo`")
     parser.add_argument("--kb", default="", metavar="DIR", help="knowledge base (default: the shipped one)")
     parser.add_argument("--rule", metavar="RULE", help="which detectors decide, e.g. 'zscore|mahalanobis' or '2of3'")
     parser.add_argument("--all", action="store_true", help="print every window")
@@ -30,12 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Replay, printing as it goes."""
+    from unveil.cli.demo import recording_named
     from unveil.detection.ensemble import EnsembleSettings
     from unveil.engine.replaying import RecordedWatch
     from unveil.records.codec import encode
 
     settings = EnsembleSettings(rule=arguments.rule) if arguments.rule else None
-    watch = RecordedWatch(arguments.file, kb=arguments.kb, settings=settings)
+    watch = RecordedWatch(recording_named(arguments.file), kb=arguments.kb, settings=settings)
     told: list[Any] = []
     states: Counter[str] = Counter()
     fired = 0
@@ -54,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         counts = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
         windows = sum(states.values())
-        told_of = f"{windows} windows: {counts}" if windows else "no window: it is shorter than three seconds"
+        told_of = f"{windows} windows: {counts}" if windows else "no window: one needs three whole seconds"
         draw.line(f"{told_of}; {fired} episodes fired")
     return 1 if fired else 0
 

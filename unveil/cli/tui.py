@@ -32,7 +32,6 @@ of sockets, it begins with all hosts. With --serve it is shown in a browser, and
 EXAMPLE = "unveil tui --replay demo"
 ANSWER_S = 5.0  # a watcher answers within a tick; the screens say so when it does not
 PORT = 8765
-DEMO = "demo"  # the recording that is shipped
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,11 +68,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not in_browser and not (sys.stdin.isatty() and sys.stderr.isatty()):  # Textual draws on stderr
         raise UsageError("the cockpit needs a terminal", hint="`unveil status --watch` prints one line a window")
     if arguments.replay is not None:
-        from unveil.cli.demo import recording
+        from unveil.cli.demo import recording_named
 
-        shipped = arguments.replay == DEMO and not Path(DEMO).exists()
-        path = recording() if shipped else arguments.replay
-        replay = PacedReplay(path, kb=arguments.kb, speed=arguments.speed)
+        replay = PacedReplay(recording_named(arguments.replay), kb=arguments.kb, speed=arguments.speed)
         try:
             return _open(replay, read_only=arguments.read_only, recording=True)
         finally:

@@ -54,6 +54,20 @@ def test_a_table_too_wide_for_a_terminal_becomes_paragraphs_whose_names_can_be_c
     assert "──" in capsys.readouterr().out, "three columns have room"
 
 
+def test_a_long_line_is_broken_between_words_on_a_terminal_and_whole_in_a_pipe(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    said = "  the memory of a busy workload is in small pages\n\nnext"
+    draw.line(said)
+    assert capsys.readouterr().out == f"{said}\n"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    draw.line(said)
+    assert capsys.readouterr().out.splitlines() == [
+        "  the memory of a busy workload is in", "  small pages", "", "next"
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [(None, "-"), (0.0, "0"), (12345.0, "12,345"), (0.123456, "0.1235"), (2.5e9, "2.5 G"), ("x\ny", "x\\ny")],

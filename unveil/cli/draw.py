@@ -132,10 +132,19 @@ def _paragraphs(screen: Console, columns: Sequence[str], rows: Sequence[Sequence
 
 
 def line(text: str, *, style: str = "") -> None:
-    """Print one line (or a few) of text, in a style, as it is."""
+    """Print one line (or a few) of text, in a style; a terminal gets it broken between words, below its indent."""
     from rich.text import Text
 
-    console().print(Text(text, style=style), soft_wrap=True)
+    screen = console()
+    if not screen.is_terminal:
+        screen.print(Text(text, style=style), soft_wrap=True)
+        return
+    for each in text.split("\n"):
+        indent = each[: len(each) - len(each.lstrip(" "))]
+        words = Text(each[len(indent) :], style=style)
+        for row in words.wrap(screen, max(20, screen.width - len(indent)), overflow="fold"):
+            row.rstrip()
+            screen.print(Text(indent) + row, soft_wrap=True)
 
 
 @contextlib.contextmanager

@@ -87,3 +87,25 @@ def test_gpus_come_from_their_child_with_settings_of_their_newest_sample(
         facts = observation.refresh_facts(time.monotonic_ns())
         assert [fact.value for fact in facts.of("gpu.power_limit")] == [350.0]
         assert any("gpu" in each.name for each in observation.health())
+
+
+@pytest.mark.gcc
+def test_a_gpu_that_has_just_come_is_known_before_its_episode_can_be_planned_for(
+    scratch: Path, nvml: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNVEIL_NVML_LIBRARY", nvml.env["UNVEIL_NVML_LIBRARY"])
+    with closing(Observation(scratch, gpu=True)) as observation:
+        end = time.monotonic() + 20
+        blocks: tuple[Any, ...] = ()
+        observation.refresh_facts(time.monotonic_ns())
+        assert not observation.facts_due(time.monotonic_ns())
+        while not any(channel.metric == "gpu.util" for block in blocks for channel in block.layout.channels):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+            blocks = observation.collect(time.monotonic_ns())
+        now_ns = time.monotonic_ns()
+        assert observation.facts_due(now_ns), "not ten seconds later"
+        observation.refresh_facts(now_ns)
+        assert not observation.facts_due(now_ns)
+        (default,) = observation.facts.of("gpu.power_default")
+        assert (default.value, default.entity.key) == (700.0, nvml.uuid(0))

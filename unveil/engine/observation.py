@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from unveil.host.source import SourceHealth
-    from unveil.records.sample import SampleBlock
+    from unveil.records.sample import Layout, SampleBlock
 
 FACTS_EVERY_NS = 10_000_000_000
 """A setting that somebody changes is evidence ten seconds later; reading them all takes milliseconds."""
@@ -44,6 +44,8 @@ class Observation:
         self._fact_reader = FactReader(self.root)
         self.facts = FactTable()
         self._facts_ns = 0
+        self._gpu_layout: Layout | None = None
+        self._gpus_changed = False
         self.refresh_facts(0)
 
     def tick(self, now_ns: int) -> None:
@@ -58,11 +60,14 @@ class Observation:
         blocks = (*blocks, *self._probes.poll(now_ns))
         if self.gpu is not None and (block := self.gpu.poll(now_ns)) is not None:
             blocks = (*blocks, block)
+            if block.layout is not self._gpu_layout:  # a plan for a GPU that has just come needs what is known of it
+                self._gpu_layout = block.layout
+                self._gpus_changed = True
         return blocks
 
     def facts_due(self, now_ns: int) -> bool:
-        """Return whether the facts are old enough to be read again."""
-        return now_ns - self._facts_ns >= FACTS_EVERY_NS
+        """Return whether the facts are old enough to be read again, or GPUs came or went."""
+        return self._gpus_changed or now_ns - self._facts_ns >= FACTS_EVERY_NS
 
     def refresh_facts(self, now_ns: int) -> FactTable:
         """Read the facts again; the table stays the same object while nothing changed, so that plans built on it do."""
@@ -73,6 +78,7 @@ class Observation:
         if table.facts != self.facts.facts or table.settings != self.facts.settings:
             self.facts = table
         self._facts_ns = now_ns
+        self._gpus_changed = False
         return self.facts
 
     def gpu_settings(self) -> dict[str, str]:

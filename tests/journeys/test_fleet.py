@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -40,10 +41,11 @@ class Hosts:
     names: tuple[str, ...] = ("h1", "h2", "h3")
 
     def __post_init__(self) -> None:
-        self.tag = f"uv{os.getpid() % 10000}"
+        self.tag = f"uv{os.getpid()}"
         self.daemons: list[subprocess.Popen[bytes]] = []
 
     def up(self) -> None:
+        left_behind()
         key = self.folder / "id"
         for name in ("id", "host"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / name], check=True)
@@ -115,6 +117,17 @@ def answers(address: str) -> None:
     pytest.fail(f"no sshd at {address}")
 
 
+def left_behind() -> None:
+    """Take away what a killed test run has left: its hosts have the addresses of ours."""
+    listed = subprocess.run(["ip", "netns", "list"], check=False, capture_output=True, text=True).stdout
+    for space, number in re.findall(r"^(uv(\d+)h\d)\b", listed, re.MULTILINE):
+        if int(number) != os.getpid() and not Path(f"/proc/{number}").exists():
+            inside = subprocess.run(["ip", "netns", "pids", space], check=False, capture_output=True, text=True).stdout
+            for process in inside.split():
+                os.kill(int(process), signal.SIGKILL)
+            subprocess.run(["ip", "netns", "del", space], check=False, capture_output=True)
+
+
 @pytest.fixture
 def hosts(tmp_path: Path) -> Iterator[Hosts]:
     made = Hosts(tmp_path)
@@ -123,6 +136,9 @@ def hosts(tmp_path: Path) -> Iterator[Hosts]:
     except (subprocess.CalledProcessError, OSError) as error:
         made.down()
         pytest.skip(f"this kernel makes no network namespaces: {error}")
+    except BaseException:
+        made.down()
+        raise
     yield made
     made.down()
 

@@ -20,8 +20,6 @@ from unveil.errors import UnveilError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT = Path(__file__).parents[2]
-
 
 @dataclass
 class Desk:
@@ -33,26 +31,24 @@ class Desk:
     def run(self, command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             ["bash", "-c", command], cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False,
-            stdin=subprocess.DEVNULL, timeout=60,
+            stdin=subprocess.DEVNULL, timeout=110,
         )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    """Give a desk with a copy of the knowledge base: nothing that a document shows may write into the checkout."""
-    return _desk(tmp_path_factory)
+def desk(tmp_path_factory: pytest.TempPathFactory, few: Path) -> Desk:
+    """Give a desk with a small knowledge base: nothing that a document shows may write into the checkout."""
+    return _desk(tmp_path_factory, few)
 
 
 @pytest.fixture(scope="module")
-def workbench(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+def workbench(tmp_path_factory: pytest.TempPathFactory, few: Path) -> Desk:
     """Give another, for commands that change the knowledge base."""
-    return _desk(tmp_path_factory)
+    return _desk(tmp_path_factory, few)
 
 
-def _desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    folder = tmp_path_factory.mktemp("desk")
-    for name in ("fingerprints", "playbooks", "schemas", "inventory"):
-        shutil.copytree(ROOT / name, folder / name)
+def _desk(tmp_path_factory: pytest.TempPathFactory, few: Path) -> Desk:
+    folder = Path(shutil.copytree(few, tmp_path_factory.mktemp("desk") / "kb"))
     environment = {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(tmp_path_factory.mktemp("home")),

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from unveil import errors
 from unveil.cli.main import COMMANDS, build_parser
@@ -199,6 +200,7 @@ def answers(watcher: None, desk: Any) -> Iterator[dict[str, Future[Any]]]:
         yield {command: pool.submit(desk.run, command) for command in dict.fromkeys(each.command for each in RUN)}
 
 
+@pytest.mark.xdist_group("answers")  # else each worker would run them all
 @pytest.mark.parametrize("shown", RUN, ids=str)
 def test_a_command_that_is_shown_runs_and_says_what_is_shown(shown: Shown, answers: dict[str, Future[Any]]) -> None:
     agree(shown, answers[shown.command].result())
@@ -358,6 +360,23 @@ def test_the_groups_of_checks_are_all_of_them() -> None:
         assert mentioned in CHECKS
 
 
+ALERTS = [block for block in BLOCKS if block.language == "yaml" and block.text.startswith("- alert: ")]
+
+
+def test_an_alert_asks_for_series_that_the_watcher_serves() -> None:
+    served = "".join(path.read_text() for path in (ROOT / "unveil/engine").glob("metrics*.py"))
+    assert ALERTS
+    for block in ALERTS:
+        (rule,) = yaml.safe_load(block.text)
+        assert set(rule) == {"alert", "expr", "for"}
+        series = re.findall(r"\bunveil_(\w+)", rule["expr"])
+        assert series
+        for name in series:
+            assert f'"{name.removesuffix("_total")}"' in served or f'unveil_{name.removesuffix("_total")}"' in served, (
+                name
+            )
+
+
 def test_the_examples_of_a_sites_own_files_are_right(tmp_path: Path) -> None:
     for name in CONTENT:
         shutil.copytree(ROOT / name, tmp_path / name)
@@ -365,7 +384,7 @@ def test_the_examples_of_a_sites_own_files_are_right(tmp_path: Path) -> None:
         if named := re.match(r"# (inventory/[\w./]+\.yml)\n", block.text):
             (tmp_path / named[1]).parent.mkdir(exist_ok=True)
             (tmp_path / named[1]).write_text(block.text)
-        else:
+        elif block not in ALERTS:
             assert "profiles:" in block.text
             head = "apiVersion: unveil/v1\nkind: Profiles\n"
             (tmp_path / "inventory/profiles.yml").write_text(head + block.text)

@@ -94,7 +94,7 @@ def test_the_workflow_reviews_a_change(clone: Path) -> None:
     said = (clone / "comment.md").read_text()
     assert said.startswith("### Knowledge base\n")
     assert f"| loosened | fingerprint `{NAME}` | clause uncovered" in said
-    assert "On 1 recordings everything fires as before." in said
+    assert "On 1 recording everything fires as before." in said
     assert "<details><summary>Text only</summary>" in said
     assert (clone / "asked.txt").read_text().split()[:3] == ["pr", "comment", "7"]
 

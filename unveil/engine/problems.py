@@ -25,10 +25,14 @@ class Problems:
         known = self._known.pop(what, None)
         self._known[what] = _Problem(at_s) if known is None else _Problem(at_s, known.times + 1)
         while len(self._known) > KEPT:
-            del self._known[next(iter(self._known))]
+            self._known.pop(next(iter(self._known.copy())), None)
         return known is None
 
     def told(self, now_s: float) -> list[str]:
         """Return the problems of the last hour, oldest first."""
-        self._known = {what: each for what, each in self._known.items() if now_s - each.last_s < NEWS_S}
-        return [what if each.times == 1 else f"{what} ({each.times} times)" for what, each in self._known.items()]
+        known = list(self._known.items())  # at once: the thread of the ticks adds to them, too
+        news = [(what, each) for what, each in known if now_s - each.last_s < NEWS_S]
+        for what, each in known:
+            if now_s - each.last_s >= NEWS_S and self._known.get(what) is each:
+                self._known.pop(what, None)
+        return [what if each.times == 1 else f"{what} ({each.times} times)" for what, each in news]

@@ -38,7 +38,7 @@ def test_no_difference_is_zero_and_any_is_one(sides: tuple[str, str], capsys: py
     assert main(["kb", "diff", *sides, "--no-recordings"]) == 1
     said = capsys.readouterr().out
     assert said.startswith("tightened  fingerprint reduced_huge_page_coverage: for ")
-    assert said.endswith("1 differences: 1 tightened\n")
+    assert said.endswith("1 difference: 1 tightened\n")
     assert main(["kb", "diff", sides[0], "--kb", sides[1], "--no-recordings", "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert (told["recordings"], told["behaviour"]) == ([], [])
@@ -51,7 +51,7 @@ def test_text_is_said_to_be_text_and_folded_away_in_markdown(
 ) -> None:
     edit(sides[1], "title: ", "title: Now ")
     assert main(["kb", "diff", *sides]) == 1
-    assert "1 differences, in text only" in capsys.readouterr().out
+    assert "1 difference, in text only" in capsys.readouterr().out
     assert main(["kb", "diff", *sides, "--format", "markdown"]) == 1
     said = capsys.readouterr().out
     assert "<details><summary>Text only</summary>" in said
@@ -66,7 +66,7 @@ def test_what_fires_differently_on_a_recording_is_told(
     edit(sides[1], "gte: 0.05\n", "gte: 50\n")
     assert main(["kb", "diff", *sides, "--format", "markdown"]) == 1
     said = capsys.readouterr().out
-    assert "#### On 1 recordings" in said
+    assert "#### On 1 recording" in said
     row = next(line for line in said.splitlines() if "behaviour" in line)
     assert row.startswith("| tightened | behaviour `reduced_huge_page_coverage` | recording.parquet: fires 1 → 0; ")
     assert "would no longer be done: enable\\_huge\\_pages on cgroup:/training, asks" in row
@@ -84,7 +84,7 @@ def test_what_changes_nothing_on_a_recording_is_said_to(
 ) -> None:
     edit(sides[1], "  for: ", "  for: 1")
     assert main(["kb", "diff", *sides]) == 1
-    assert "on 1 recordings everything fires as before" in capsys.readouterr().out
+    assert "on 1 recording everything fires as before" in capsys.readouterr().out
 
 
 def test_what_an_author_wrote_is_no_markup_in_the_comment() -> None:

@@ -54,7 +54,7 @@ def test_a_scorecard_has_a_line_each_with_what_is_lacking(one_kb: Path, capsys: 
 def test_hygiene_holds_recordings_and_this_host_against_it(one_kb: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["kb", "hygiene", "--kb", str(one_kb), "--state-dir", str(one_kb / "none"), "--recordings", str(DEMO)]
     assert main([*command, "--no-host"]) == 0
-    assert "no findings about 1 fingerprints" in capsys.readouterr().out
+    assert "no findings about 1 fingerprint" in capsys.readouterr().out
     (one_kb / FILE).write_text((one_kb / FILE).read_text().replace("gte: 0.05", "gte: 500"))
     assert main([*command, "--json"]) == 1
     told = json.loads(capsys.readouterr().out)

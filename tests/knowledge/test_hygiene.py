@@ -107,7 +107,7 @@ def test_what_only_ever_matches_beside_another_one_is_shadowed(knowledge: Knowle
     )
     trace = Trace(recording="r", seconds=103, windows=windows, fires=(), actions=(), intervals=())
     assert found(knowledge, seen=(seen_of([trace]),)) == [
-        (Kind.SHADOWED, QUOTA, f"in each of its 25 windows of 1 recordings {POWER} matched, too"),
+        (Kind.SHADOWED, QUOTA, f"in each of its 25 windows of 1 recording {POWER} matched, too"),
     ]
 
 

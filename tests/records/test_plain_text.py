@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unveil.records.plain_text import plain, quantity, span
+from unveil.records.plain_text import plain, quantity, several, span
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,7 @@ def test_a_number_has_four_digits_and_an_absent_one_a_dash() -> None:
     assert [quantity(each) for each in (None, 12345, 0.123456, 3.2e9, "a\x1bb")] == [
         "-", "12,345", "0.1235", "3.2 G", "a\\x1bb",
     ]  # fmt: skip
+
+
+def test_one_takes_no_plural() -> None:
+    assert [several(count, "window") for count in (0, 1, 1234)] == ["0 windows", "1 window", "1,234 windows"]

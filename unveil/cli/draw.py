@@ -12,7 +12,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from unveil.records.plain_text import plain, quantity, span
+from unveil.records.plain_text import plain, quantity, several, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,6 +29,7 @@ __all__ = [
     "print_json",
     "progress",
     "quantity",
+    "several",
     "span",
     "table",
 ]

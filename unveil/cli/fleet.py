@@ -150,7 +150,7 @@ def _apply(arguments: argparse.Namespace) -> int:
     made = find_fleet(_home(arguments), arguments.plan)
     if not arguments.json:
         _draw(made, runs_of(_home(arguments), made))
-    confirm(arguments, f"change these {len(made.hosts)} hosts as shown ({made.id}, plan {made.hash[:12]})?")
+    confirm(arguments, f"change {draw.several(len(made.hosts), 'host')} as shown ({made.id}, plan {made.hash[:12]})?")
     fleet, knowledge = _open(arguments, made)
     try:
         well = fleet.apply(roll_back_all=arguments.rollback == "all", past_failures=arguments.past_failures)
@@ -166,7 +166,7 @@ def _rollback(arguments: argparse.Namespace) -> int:
     from unveil.records.run import RunState
 
     made = find_fleet(_home(arguments), arguments.plan)
-    confirm(arguments, f"put back what {made.id} changed on {len(made.hosts)} hosts?")
+    confirm(arguments, f"put back what {made.id} changed on {draw.several(len(made.hosts), 'host')}?")
     fleet, knowledge = _open(arguments, made)
     try:
         fleet.roll_back(tuple(fleet.runs))
@@ -234,7 +234,8 @@ def _draw(made: FleetPlan, runs: dict[str, Run]) -> None:
 
     draw.line(f"{made.id} {made.remediation} on {draw.plain(made.pattern)}, plan {made.hash[:12]}")
     order = batches([host.name for host in made.hosts if host.run], made.serial)
-    draw.line(f"in {len(order)} batches: {draw.plain(' · '.join(', '.join(batch) for batch in order), 1000)}")
+    counted = "1 batch" if len(order) == 1 else f"{len(order)} batches"
+    draw.line(f"in {counted}: {draw.plain(' · '.join(', '.join(batch) for batch in order), 1000)}")
     rows = [
         (host, change.address, (change.before or change.reason).strip(), change.after or "(saved, moves along)")
         for host, run in runs.items()

@@ -84,7 +84,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _draw(found: BacktestReport, traces: Sequence[Trace], *, verbose: bool) -> None:
     total_s = sum(trace.seconds for trace in traces)
-    draw.line(f"{len(traces)} recordings, {draw.span(total_s)}, of which {draw.span(found.healthy_s)} are healthy")
+    recordings = draw.several(len(traces), "recording")
+    draw.line(f"{recordings}, {draw.span(total_s)}, of which {draw.span(found.healthy_s)} are healthy")
     if shown := [each for each in found.scores if verbose or _speaks(each)]:
         _draw_scores(shown)
     if not found.healthy_s:

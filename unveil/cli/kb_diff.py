@@ -90,18 +90,19 @@ def _behaviour(
 
 def unmoved(watched: Sequence[str]) -> str:
     """Return the line that says that nothing fires differently."""
-    return f"on {len(watched)} recordings everything fires as before"
+    return f"on {draw.several(len(watched), 'recording')} everything fires as before"
 
 
 def summary(changes: Sequence[Change], behaviour: Sequence[Behaviour] = ()) -> str:
     """Return one line: how many differences of which kind."""
     if not changes and not behaviour:
         return "no differences"
+    differences = draw.several(len(changes), "difference")
     counts = Counter(str(change.effect) for change in changes)
     if set(counts) == {"text"} and not behaviour:
-        return f"{len(changes)} differences, in text only"
+        return f"{differences}, in text only"
     moved = f"; {len(behaviour)} on recordings" if behaviour else ""
-    return f"{len(changes)} differences: {', '.join(f'{count} {effect}' for effect, count in counts.items())}{moved}"
+    return f"{differences}: {', '.join(f'{count} {effect}' for effect, count in counts.items())}{moved}"
 
 
 def markdown(changes: Sequence[Change], watched: Sequence[str] = (), behaviour: Sequence[Behaviour] = ()) -> str:
@@ -109,7 +110,8 @@ def markdown(changes: Sequence[Change], watched: Sequence[str] = (), behaviour: 
     lines = ["### Knowledge base", "", summary(changes, behaviour)]
     lines += _table([change for change in changes if change.effect != "text"])
     if behaviour:
-        lines += ["", f"#### On {len(watched)} recordings", *_table([each.change for each in behaviour])]
+        title = f"#### On {draw.several(len(watched), 'recording')}"
+        lines += ["", title, *_table([each.change for each in behaviour])]
     elif watched:
         lines += ["", f"{unmoved(watched).capitalize()}."]
     if text := [change for change in changes if change.effect == "text"]:

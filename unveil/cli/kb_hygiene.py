@@ -57,14 +57,15 @@ def run(arguments: argparse.Namespace) -> int:
         seen=seen,
         missing={} if arguments.no_host else _missing(knowledge, arguments),
     )
+    fingerprints = draw.several(len(knowledge.fingerprints), "fingerprint")
     if arguments.json:
         draw.print_json(encode(findings))
     elif findings:
         draw.table(("", "fingerprint", "why"), ((str(each.kind), each.fingerprint, each.what) for each in findings))
-        draw.line(f"{len(findings)} findings about {len({each.fingerprint for each in findings})} "
-                  f"of {len(knowledge.fingerprints)} fingerprints")  # fmt: skip
+        about = len({each.fingerprint for each in findings})
+        draw.line(f"{draw.several(len(findings), 'finding')} about {about} of {fingerprints}")
     else:
-        draw.line(f"no findings about {len(knowledge.fingerprints)} fingerprints", style="green")
+        draw.line(f"no findings about {fingerprints}", style="green")
     if not arguments.json and not seen:
         draw.line("Nothing tells how often they fire: no journal, and no --recordings.", style="dim")
     return 1 if any(each.kind is not Kind.BLIND for each in findings) else 0

@@ -126,4 +126,4 @@ def _draw(found: Sequence[Card]) -> None:
     )  # fmt: skip
     cases = sum(each.cases for each in found)
     shown = [each for each in found if each.found]
-    draw.line(f"{len(found)} fingerprints, {cases} cases; {len(shown)} were found on recordings")
+    draw.line(f"{draw.several(len(found), 'fingerprint')}, {cases} cases; found on recordings: {len(shown)}")

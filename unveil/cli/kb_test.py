@@ -160,8 +160,8 @@ def _draw_report(report: TestReport, *, verbose: bool) -> None:
     for name in report.untested:
         draw.line(f"{name}: no case tests it", style="yellow")
     passed = len(report.cases) - len(report.failed)
-    fingerprints = len({case.fingerprint for case in report.cases})
-    draw.line(f"{passed} of {len(report.cases)} cases of {fingerprints} fingerprints passed")
+    fingerprints = draw.several(len({case.fingerprint for case in report.cases}), "fingerprint")
+    draw.line(f"{passed} of {len(report.cases)} cases of {fingerprints} passed")
 
 
 def _draw_case(case: CaseResult) -> None:
@@ -205,4 +205,5 @@ def _draw_mutants(mutated: Sequence[MutationResult], min_score: float) -> None:
     count = sum(result.mutants for result in mutated)
     survivors = sum(len(result.survivors) for result in mutated)
     score = 100.0 * (count - survivors) / max(1, count)
-    draw.line(f"{score:5.1f} %  of {count} mutants of {len(mutated)} fingerprints; at least {min_score:g} % are asked")
+    fingerprints = draw.several(len(mutated), "fingerprint")
+    draw.line(f"{score:5.1f} %  of {count} mutants of {fingerprints}; at least {min_score:g} % are asked")

@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         counts = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
         windows = sum(states.values())
         told_of = f"{windows} windows: {counts}" if windows else "no window: one needs three whole seconds"
-        draw.line(f"{told_of}; {fired} episodes fired")
+        draw.line(f"{told_of}; {draw.several(fired, 'episode')} fired")
     return 1 if fired else 0
 
 

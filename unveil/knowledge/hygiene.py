@@ -17,6 +17,7 @@ import numpy as np
 from unveil.knowledge.fingerprint_changes import MAX_CLAUSES, asked
 from unveil.matching.condition import NO, UNKNOWN, YES, parse_condition
 from unveil.matching.filters import SUPPRESS
+from unveil.records.plain_text import several
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -89,7 +90,7 @@ def seen_of(traces: Sequence[Trace]) -> Seen:
                 matched[name] += 1
                 beside[name] = (beside.get(name, window.matched) & window.matched) - {name}
     return Seen(
-        place=f"{len(traces)} recordings",
+        place=several(len(traces), "recording"),
         windows=sum(len(trace.windows) for trace in traces),
         matched=dict(matched),
         fired={fire.fingerprint for trace in traces for fire in trace.fires},

@@ -41,6 +41,11 @@ def span(seconds: float) -> str:
     return f"{whole // 86400} days"
 
 
+def several(count: int, noun: str) -> str:
+    """Return ``1 window``, ``2 windows``: a count and its noun, which takes an s."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def quantity(value: float | str | None) -> str:
     """Return a number with four significant digits and a thousands mark, absent as a dash."""
     if value is None:

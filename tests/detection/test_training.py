@@ -15,6 +15,8 @@ from unveil.detection.model import TrainingSet, trained_model, training_set
 from unveil.detection.training import fit, held_out
 from unveil.errors import BadInputError
 
+pytestmark = pytest.mark.xdist_group("training")  # fitted once, by one worker
+
 
 def made(windows: int = 120, width: int = 12, seed: int = 0) -> TrainingSet:
     residuals = np.random.default_rng(seed).normal(size=(windows, width)).astype(np.float32)

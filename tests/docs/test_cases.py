@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.xdist_group("cases")  # loaded once, by one worker
 
 
 @pytest.fixture(scope="module")

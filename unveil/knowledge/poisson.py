@@ -23,14 +23,16 @@ def poisson_interval(count: int, *, confidence: float = 0.95) -> tuple[float, fl
 def _where(rising: Callable[[float], float], level: float, count: int) -> float:
     """Return the mean at which a rising function reaches a level."""
     below, above = 0.0, count + 20.0 + 10.0 * math.sqrt(count + 1.0)
-    for _ in range(100):
-        middle = (below + above) / 2.0
+    middle = (below + above) / 2.0
+    while below < middle < above:  # until there is no number between them
         below, above = (middle, above) if rising(middle) < level else (below, middle)
-    return (below + above) / 2.0
+        middle = (below + above) / 2.0
+    return middle
 
 
 def _at_most(count: int, mean: float) -> float:
     """Return the probability of counting so many or fewer."""
     if mean <= 0.0:
         return 1.0
-    return math.fsum(math.exp(k * math.log(mean) - mean - math.lgamma(k + 1.0)) for k in range(count + 1))
+    power = math.log(mean)
+    return math.fsum(math.exp(k * power - mean - math.lgamma(k + 1.0)) for k in range(count + 1))

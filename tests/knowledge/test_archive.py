@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import tarfile
 import time
 from typing import TYPE_CHECKING
@@ -169,3 +170,18 @@ def test_headers_that_announce_headers_without_end_are_refused() -> None:
 def test_long_names_come_back() -> None:
     files = {f"fingerprints/{'a' * 90}/{'b' * 90}.yml": b"one"}
     assert read_archive(write_archive(archive_of(files, name="n", unveil="1"))).files == files
+
+
+def test_no_file_from_elsewhere_is_packed_as_a_schema(kb: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("{}")
+    schemas = kb / "schemas"
+    schemas.mkdir(exist_ok=True)
+    link = schemas / "own.schema.json"
+    link.symlink_to(secret)
+    with pytest.raises(UnreadableError, match="no plain file"):
+        gather(kb)
+    link.unlink()
+    os.mkfifo(link)
+    with pytest.raises(UnreadableError, match="no plain file"):
+        gather(kb)

@@ -76,8 +76,12 @@ def gather(root: Path) -> dict[str, bytes]:
     for problem in pack.problems:
         if problem.gravity is Gravity.ERROR:
             raise UnreadableError(f"{problem}")
+    found = {}
     try:
-        found = {f"{SCHEMAS}/{path.name}": path.read_bytes() for path in (root / SCHEMAS).glob("*.schema.json")}
+        for path in sorted((root / SCHEMAS).glob("*.schema.json")):
+            if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_FILE_BYTES:
+                raise UnreadableError(f"{path} is no plain file, or too large", hint="copy the file instead of a link")
+            found[f"{SCHEMAS}/{path.name}"] = path.read_bytes()
     except OSError as error:
         raise UnreadableError(f"{error.filename}: {error.strerror}") from error
     return {**pack.files, **found}

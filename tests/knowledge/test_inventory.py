@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -75,3 +76,12 @@ def test_a_range_without_end_is_cut() -> None:
 )
 def test_another_form_has_no_groups(data: object) -> None:
     assert groups_of_hosts(data) == {}
+
+
+def test_ranges_cost_little_whatever_they_stand_for() -> None:
+    ranges = {f"[1:20000]x{number}": None for number in range(20_000)}
+    began = time.process_time()
+    assert len(groups_of_hosts({"all": {"hosts": ranges}})) == MAX_HOSTS
+    assert time.process_time() - began < 5
+    wide = f"[{'0' * 100_000}1:9]"
+    assert groups_of_hosts({"all": {"hosts": {wide: None}}}) == {wide: ("all",)}, "no range, but a name"

@@ -15,30 +15,34 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 MAX_HOSTS = 20_000
+MAX_NAMED = 200_000  # names that ranges are written out to, in all: a file of ranges stands for billions
 MAX_DEPTH = 16
-_RANGE = re.compile(r"\[([0-9]+|[a-zA-Z]):([0-9]+|[a-zA-Z])(?::([0-9]+))?\]")
+_RANGE = re.compile(r"\[([0-9]{1,9}|[a-zA-Z]):([0-9]{1,9}|[a-zA-Z])(?::([0-9]{1,9}))?\]")
 
 
 def groups_of_hosts(data: Any) -> dict[str, tuple[str, ...]]:
     """Return the groups of each host, those above a group included, sorted. A mapping of another form has none."""
     found: dict[str, set[str]] = {}
+    left = iter(range(MAX_NAMED))
     if isinstance(data, dict):
         for name, group in data.items():
-            _group(str(name), group, (), found)
+            _group(str(name), group, (), found, left)
     return {host: tuple(sorted(groups)) for host, groups in sorted(found.items())}
 
 
-def _group(name: str, group: Any, above: tuple[str, ...], found: dict[str, set[str]]) -> None:
+def _group(name: str, group: Any, above: tuple[str, ...], found: dict[str, set[str]], left: Iterator[int]) -> None:
     if not isinstance(group, dict) or len(above) >= MAX_DEPTH:
         return
     groups = (*above, name)
     for pattern in _keys(group.get("hosts")):
         for host in hosts_of(pattern):
+            if next(left, None) is None:
+                return
             if len(found) < MAX_HOSTS or host in found:
                 found.setdefault(host, set()).update(groups)
     children = group.get("children")
     for child, inside in children.items() if isinstance(children, dict) else ():
-        _group(str(child), inside or {}, groups, found)
+        _group(str(child), inside or {}, groups, found, left)
 
 
 def _keys(hosts: Any) -> list[str]:

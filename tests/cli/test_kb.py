@@ -19,13 +19,6 @@ def test_one_without_mistakes_lints_clean_and_passes_its_tests(few: Path, capsys
     assert "fingerprints passed" in capsys.readouterr().out
 
 
-@pytest.mark.slow
-def test_the_shipped_knowledge_base_lints_clean_and_passes_its_tests(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["kb", "lint"]) == 0
-    assert main(["kb", "test"]) == 0
-    assert "fingerprints passed" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("old", "new", "place", "says"),
     [

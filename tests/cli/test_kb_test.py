@@ -6,12 +6,12 @@ import json
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-import pytest
-
 from unveil.cli.main import main
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 NAME = "cgroup_cpu_quota_throttling"
 
@@ -21,13 +21,6 @@ def test_cases_that_notice_every_mutant_are_said_to(few: Path, capsys: pytest.Ca
     said = capsys.readouterr().out
     assert f"100.0 %  {NAME}: 23 of 23 mutants noticed" in said
     assert "100.0 %  of 28 mutants of 2 fingerprints" in said
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_the_cases_of_what_is_shipped_notice_their_mutants(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["kb", "test", "--mutate"]) == 0
-    assert f"100.0 %  {NAME}: 23 of 23 mutants noticed" in capsys.readouterr().out
 
 
 def test_cases_that_notice_too_little_are_a_finding_and_what_survives_is_shown(

@@ -213,7 +213,8 @@ async def test_it_outlives_its_watcher(watcher: Any, stage: Any) -> None:
 async def test_it_opens_without_a_watcher_and_without_a_window(watcher: Any, stage: Any) -> None:
     watcher.absent, watcher.windows, watcher.episodes = True, [], []
     async with stage.cockpit(watcher) as (app, pilot):
-        await stage.until(pilot, lambda: "watcher gone since" in stage.screen_text(app))
+        await stage.until(pilot, lambda: "retrying: " in stage.screen_text(app))
+        assert "gone since" not in stage.screen_text(app), "it was never there"
         watcher.absent = False
         await stage.until(pilot, lambda: "no window yet" in stage.screen_text(app), seconds=4)
         await pilot.press("enter", "space", "left_square_bracket", "right_square_bracket", "tab", "enter", "r", "s")
@@ -261,6 +262,11 @@ async def test_help_lists_the_keys_of_its_screen(watcher: Any, stage: Any) -> No
         await stage.settle(pilot)
         assert "keys on the live screen" in stage.screen_text(app)
         assert "pause on this window" in stage.screen_text(app)
+        await pilot.resize_terminal(60, 24)
+        await stage.settle(pilot)
+        lines = stage.screen_text(app).splitlines()
+        begun = next(number for number, line in enumerate(lines) if "pause on this window" in line)
+        assert lines[begun + 1].index("again") >= lines[begun].index("pause"), "it stays beside its key"
         await pilot.press("escape")
         assert isinstance(app.screen, LiveScreen)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rich.table import Table
+from rich.text import Text
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
@@ -39,7 +41,12 @@ class HelpScreen(ModalScreen[None]):
         lines += EVERYWHERE
         with VerticalScroll(classes="dialog", can_focus=True):
             yield Static(f"keys on the {self._about} screen (Esc closes)", classes="title", markup=False)
-            yield Static("\n".join(f"{key:>10}  {text}" for key, text in lines), markup=False)
+            drawn = Table.grid(padding=(0, 2, 0, 0))  # what is said of a key stays beside it on a narrow terminal
+            drawn.add_column(justify="right", no_wrap=True, min_width=10)
+            drawn.add_column(overflow="fold")
+            for key, text in lines:
+                drawn.add_row(Text(key), Text(text))
+            yield Static(drawn)
 
     def action_close(self) -> None:
         """Close the help."""

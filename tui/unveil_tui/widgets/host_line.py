@@ -87,7 +87,9 @@ def banners(seen: Seen, now_s: float) -> list[str]:
     """Return what a person must know before anything else, worst first."""
     found = []
     if seen.gone_since_s is not None:
-        found.append(f"watcher gone since {words.clock(seen.gone_since_s)}, retrying ({plain(seen.trouble)})")
+        trouble = plain(seen.trouble)
+        since = words.clock(seen.gone_since_s)
+        found.append(f"watcher gone since {since}, retrying ({trouble})" if seen.heard_s else f"retrying: {trouble}")
     elif seen.trouble:
         found.append(plain(seen.trouble, 300))
     elif seen.heard_s and now_s - seen.heard_s > SLOW_S:

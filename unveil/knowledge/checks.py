@@ -250,7 +250,8 @@ _SAFETY = (
         "Tenants choose the names of their cgroups, containers and jobs. Such text is shown only: it may stand in "
         "the message of a debug task, and nowhere else.",
     ),
-    _check("K509", _ERROR, "pattern cannot be read", "The pattern of a variable is a Python regular expression."),
+    _check("K509", _ERROR, "pattern cannot be used", "The pattern of a variable is a Python regular expression, "
+           "without a repetition of nothing but a repetition: a tenant's name would keep the watcher busy for ever."),
     _check("K510", _ERROR, "default breaks its own rule", "The default has the variable's type and obeys its bounds."),
     _check("K511", _ERROR, "unknown variable in a setting", "Addresses and values use declared variables, and item "
            "where for_each is given."),

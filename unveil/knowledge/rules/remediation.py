@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from unveil.errors import BadInputError
 from unveil.knowledge.checks import finding, nearest
 from unveil.knowledge.parse import duration_s
+from unveil.knowledge.rules.patterns import takes_for_ever
 from unveil.records.entity import EntityKind
 from unveil.remediation.setting import parse_address
 from unveil.remediation.templates import names as names_in_template
@@ -83,6 +84,11 @@ def _variable(document: Document, name: str, variable: dict[str, Any]) -> Iterat
             compiled = re.compile(pattern)
         except re.error as error:
             yield finding("K509", document, (*path, "pattern"), f"the pattern cannot be read: {error}")
+        if compiled is not None and takes_for_ever(pattern):
+            what = "the pattern takes for ever over a name that a tenant can choose: it repeats a repetition"
+            yield finding(
+                "K509", document, (*path, "pattern"), what, "demand a character between two, as (/[a-z]+)+ does"
+            )
     if variable.get("from", "").startswith("match."):
         key = variable["from"].removeprefix("match.")
         if key not in tuple(EntityKind) or key == EntityKind.HOST:

@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         told, why = lint_playbooks(root, cached=arguments.cache)
         found = tuple(sorted((*found, *_among(told, arguments.paths))))
         if why:
-            print(f"unveil: {why}: playbooks were judged by our own checks only", file=sys.stderr)
+            print(f"unveil: {draw.plain(why, 500)}: playbooks were judged by our own checks only", file=sys.stderr)
     problems = tuple(problem for problem in found if problem.check not in disabled)
     _print(problems, "json" if arguments.json else arguments.format, left_out=len(found) - len(problems))
     counting = LEVELS[: LEVELS.index(arguments.fail_level) + 1]

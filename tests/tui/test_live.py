@@ -255,6 +255,17 @@ async def test_a_terminal_that_shrinks_to_nothing_says_so_and_comes_back(watcher
         assert "terminal 20x5" not in stage.screen_text(app)
 
 
+async def test_a_subsystem_that_the_host_has_not_has_no_trace(watcher: Any, stage: Any) -> None:
+    told = watcher.do_status
+    watcher.do_status = lambda: {**told(), "shape": {"cpus": 64, "nodes": 2, "gpus": 0, "nics": 4}}
+    watcher.windows = [
+        replace(each, attribution=replace(each.attribution, subsystems={"memory": 1.0})) for each in watcher.windows
+    ]
+    async with stage.cockpit(watcher) as (app, _):
+        (line,) = (each for each in stage.screen_text(app).splitlines() if each.strip().startswith("gpu "))
+        assert line.split() == ["gpu", "none", "on", "this", "host:", "not", "measured", "-"]
+
+
 @pytest.mark.slow
 async def test_help_lists_the_keys_of_its_screen(watcher: Any, stage: Any) -> None:
     async with stage.cockpit(watcher) as (app, pilot):

@@ -10,6 +10,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from unveil.records.codec import decode
+from unveil.records.subsystem import Subsystem
 from unveil.records.window import WindowSummary
 from unveil_tui.asking import Prompt, moment_of
 from unveil_tui.bridge import bridge
@@ -134,7 +135,7 @@ class LiveScreen(Screen[None]):
         table.tail = self._frozen is None
         table.set_rows(self._rows(shown))
         here = self._window()
-        self.query_one(TracePanel).show(shown, here)
+        self.query_one(TracePanel).show(shown, here, absent=_absent(seen))
         title = f"{words.count(len(shown), 'window')}: {words.LEGEND}"
         if self._frozen is not None:
             newest = _place(seen.windows[-1]) if seen.windows else (0, 0)
@@ -333,3 +334,9 @@ def _place(window: WindowSummary) -> tuple[int, int]:
 
 def _filtered(table: RowTable) -> str:
     return f"  [filter {table.filtered!r}: {len(table.keys)} shown]" if table.filtered else ""
+
+
+def _absent(seen: Seen) -> str:
+    """Return the subsystem that this host has not; empty where it has all. A flat trace would say that all is well."""
+    moved = any(each.attribution.subsystems.get(Subsystem.GPU) for each in seen.windows)
+    return Subsystem.GPU if seen.status.get("shape", {}).get("gpus") == 0 and not moved else ""

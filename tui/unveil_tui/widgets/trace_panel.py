@@ -39,13 +39,14 @@ class TracePanel(Widget):
         super().__init__(**kwargs)
         self._windows: Sequence[WindowSummary] = ()
         self._here: WindowSummary | None = None
+        self._absent = ""
         self._strips: list[Strip] = []
         self._drawn_for: tuple[object, ...] = ()
         self._styles: dict[str, Style] = {}
 
-    def show(self, windows: Sequence[WindowSummary], here: WindowSummary | None) -> None:
-        """Draw these windows, oldest first, and the shares of one of them."""
-        self._windows, self._here = windows, here
+    def show(self, windows: Sequence[WindowSummary], here: WindowSummary | None, *, absent: str = "") -> None:
+        """Draw these windows, oldest first, and the shares of one of them; no trace of a subsystem that is absent."""
+        self._windows, self._here, self._absent = windows, here, absent
         self._drawn_for = ()
         self.refresh()
 
@@ -90,6 +91,10 @@ class TracePanel(Widget):
     def _subsystem(
         self, subsystem: Subsystem, shown: list[WindowSummary], column: int | None, room: int, rows: int
     ) -> list[list[Segment]]:
+        if subsystem == self._absent and shown:
+            said = f"{subsystem:{NAME}}{'none on this host: not measured':{room}} {'':{BAR}}{'-':>{PERCENT}}"
+            blank = [Segment("", self._styles[""])]
+            return [*([blank] * (rows - 1)), [Segment(said, self._styles["dim"])]]
         top = max([CALM, *(each.verdict.severity for each in shown)])
         drawn = tower([_strangeness(each, subsystem) for each in shown], low=0.0, high=top, rows=rows)
         tones = [_tone(each) for each in shown]

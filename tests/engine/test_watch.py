@@ -406,7 +406,7 @@ def test_a_disk_that_takes_its_time_delays_no_tick_and_loses_no_window(
     watcher.run()
     timer.join()
     assert watcher.lateness.taken + watcher.lateness.missed >= 80
-    assert watcher.lateness.missed <= 2, "on a starved machine one or two"
+    assert watcher.lateness.missed < 10, "a starved machine costs a few; the disk, if it did, fourteen each time"
     indices = windows_of(tmp_path / "watch")
     assert indices == list(range(len(indices)))
     assert len(indices) >= 3

@@ -55,3 +55,11 @@ def test_a_recording_that_is_not_there_is_named(capsys: pytest.CaptureFixture[st
     ):
         assert main([*words]) == 2
         assert "/none" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["--markdown", "--html"])
+def test_a_page_that_cannot_be_written_is_said_before_anything_is_watched(
+    flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["eval", "demo", flag, "/none/page"]) == 1
+    assert "/none/page cannot be written" in capsys.readouterr().err

@@ -11,6 +11,7 @@ from unveil.cli import draw
 from unveil.cli.demo import recording_named
 from unveil.cli.kb_open import usable_knowledge
 from unveil.cli.kb_recordings import recordings
+from unveil.errors import UnwritableError
 
 if TYPE_CHECKING:
     import argparse
@@ -73,6 +74,9 @@ def run(arguments: argparse.Namespace) -> int:
     from unveil.knowledge.evaluation import score
     from unveil.records.codec import encode
 
+    for wanted in filter(None, (arguments.markdown, arguments.html)):  # before minutes are spent
+        if wanted.is_dir() or not wanted.parent.is_dir():
+            raise UnwritableError(f"{wanted} cannot be written", hint="name a file in a folder that is there")
     known = tuple(kind.name for kind in DETECTORS)
     rules = [parse_rule(text, known).text for text in arguments.rule or _every(known)]
     rates = arguments.false_alarms_per_day or [24.0]

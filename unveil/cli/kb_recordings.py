@@ -70,10 +70,11 @@ def labelled(named: Sequence[str]) -> list[str]:
     Raises:
         BadInputError: one is not there.
     """
+    from unveil.host.recording_parts import parts_of
     from unveil.knowledge.labels import labels_beside
 
     found = recordings(named)
-    if missing := [path for path in found if not Path(path).exists()]:
+    if missing := [path for path in found if not Path(path).exists() and not parts_of(Path(path))]:
         raise UnreadableError(f"there is no recording {missing[0]}")
     return [path for path in found if labels_beside(Path(path)) is not None]
 

@@ -18,6 +18,7 @@ from unveil.detection.ensemble import EnsembleSettings
 from unveil.detection.rule import DEFAULT_RULE
 from unveil.engine.replaying import RecordedWatch
 from unveil.errors import BadInputError, UnreadableError, UnveilError
+from unveil.host.recording_parts import parts_of
 from unveil.knowledge.backtest import Action, Fire, SeenWindow, Trace
 from unveil.knowledge.inventory import groups_of
 from unveil.knowledge.labels import labels_beside, read_labels
@@ -123,8 +124,8 @@ def labels_of(job: Job, fingerprints: Iterable[str]) -> tuple[Interval, ...]:
     """
     recording = Path(job.recording)
     labels = labels_beside(recording)
-    if not recording.exists():
-        raise UnreadableError(f"{recording}: there is no such recording")
+    if not recording.exists() and not parts_of(recording):  # one that was interrupted is read from its parts
+        raise UnreadableError(f"there is no recording {recording}")
     if job.labelled and labels is None:
         raise UnreadableError(f"{recording} has no labels beside it", hint=f"write {recording.stem}.labels.yml")
     return () if labels is None else read_labels(labels, {*job.names, *fingerprints})

@@ -1,0 +1,85 @@
+"""What runs in the guest while it is treated: one program, a way to be ill for each fault.
+
+It enters its cgroup and takes its memory policy, begins anew, so that all of its memory is under that policy, and then
+works until it is ended. Twice a second it writes its steps and the longest time that one was late, as a JSON line.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import mmap
+import os
+import socket
+import struct
+import sys
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PAGE = 4096
+SET_MEMPOLICY, MPOL_BIND = 238, 2
+
+
+def _memory(megabytes: int) -> mmap.mmap:
+    memory = mmap.mmap(-1, megabytes << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory[::PAGE] = b"\1" * (len(memory) // PAGE)
+    return memory
+
+
+def _trains(megabytes: int) -> tuple[Callable[[], None], float]:
+    """Walk through memory that stays, as over the parameters of a model."""
+    memory = _memory(megabytes)
+    ones = b"\2" * (len(memory) // (2 * PAGE))
+    return lambda: memory.__setitem__(slice(None, None, 2 * PAGE), ones), 0.02
+
+
+def _pings(_megabytes: int) -> tuple[Callable[[], None], float]:
+    """Have the NIC interrupt: ask the gateway for an echo, and wait for it, again and again."""
+    link = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+    link.settimeout(0.2)
+    body = struct.pack("!BBHHH", 8, 0, 0, 7, 1)
+    total = sum(struct.unpack("!4H", body))
+    packet = struct.pack("!BBHHH", 8, 0, ~(total + (total >> 16)) & 0xFFFF, 7, 1)
+
+    def step() -> None:
+        for _ in range(10):
+            link.sendto(packet, ("10.0.2.2", 0))
+            try:
+                link.recv(2048)
+            except TimeoutError:
+                break
+
+    return step, 0.01
+
+
+ILLNESSES = {"trains": _trains, "pings": _pings}
+
+
+def main(illness: str, megabytes: str, node: str, cgroup: str) -> None:
+    """Enter the cgroup, then work."""
+    if cgroup:
+        with open(f"{cgroup}/cgroup.procs", "w", encoding="ascii") as file:  # noqa: PTH123
+            file.write("0")
+        if node:
+            mask = ctypes.c_ulong(1 << int(node))
+            if ctypes.CDLL(None).syscall(SET_MEMPOLICY, MPOL_BIND, ctypes.byref(mask), ctypes.c_ulong(64)):
+                sys.exit("no memory policy")
+        os.execv(sys.executable, [sys.executable, "-I", __file__, illness, megabytes, "", ""])
+    step, pause_s = ILLNESSES[illness](int(megabytes))
+    said, steps, late = time.monotonic(), 0, 0.0
+    while True:
+        begun = time.monotonic()
+        step()
+        time.sleep(pause_s)
+        now = time.monotonic()
+        steps, late = steps + 1, max(late, now - begun - pause_s)
+        if now - said >= 0.5:
+            print(json.dumps({"at": now, "steps": steps, "late": round(late, 4)}), flush=True)
+            said, steps, late = now, 0, 0.0
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -86,9 +86,9 @@ class History:
         runs = [encode(run) for run in self._queries.runs(limit=MAX_ROWS, episode=found.id)]
         return {"episode": encode(found), "runs": runs, "marks": self.marks(episode=found.id)}
 
-    def marks(self, *, episode: str | None = None) -> list[Any]:
-        """Return what people said of an episode, or of all, oldest first."""
-        return [encode(mark) for mark in self._queries.marks(episode)]
+    def marks(self, *, episode: str | None = None, limit: int = 200) -> list[Any]:
+        """Return the newest of what people said of an episode, or of all, oldest first."""
+        return [encode(mark) for mark in self._queries.marks(episode, limit=_rows(limit))]
 
     def hits(self) -> dict[str, Any]:
         """Return for each fingerprint how often it was seen, when last, and how often that was marked as wrong."""

@@ -53,6 +53,7 @@ def ours(folder: Path, name: str) -> str:
     while (progress := child.poll()).result is None or progress.events:
         said = next((event.message for event in progress.events if event.kind == "runner_on_ok"), said)
         time.sleep(0.05)
+    child.reap()
     return said
 
 

@@ -100,7 +100,12 @@ class Bench:
         changed = _until(self.changed) - began
         _until(lambda: self._verifying(run.id))
         self.driver.cancel(run, actor="uid:0")
+        _until(self._over)
         return first, changed
+
+    def _over(self) -> bool:
+        self.driver.second(None, lambda _fingerprint, _entity: False)
+        return not self.driver.active
 
     def _verifying(self, run: str) -> bool:
         self.driver.second(None, lambda _fingerprint, _entity: False)

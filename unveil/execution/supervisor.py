@@ -6,6 +6,7 @@ A child has a session of its own and lives on when the watcher ends; the next wa
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 8.0  # from asking a child to stop until it is stopped: 3 s for Ansible, its sweep, and a slow machine
 START_S = 15.0  # in which a child must have said who it is
+LEAVE_S = 3.0  # in which a child that told its result has left
 _PASSED_ON = ("LD_LIBRARY_PATH", "UNVEIL_NVML_LIBRARY")
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -103,6 +105,12 @@ class ChildRun:
     def gone(self) -> bool:
         """Return whether its process has ended, which for a child of this process is when it is reaped."""
         return self._process is None or self._process.poll() is not None
+
+    def reap(self) -> None:
+        """Wait for the process of a child that has told its result: it only has to leave."""
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(LEAVE_S)
 
     def cancel(self) -> None:
         """Ask the child to stop: playbook, workers and modules end within three seconds, then the result says so."""
@@ -213,8 +221,10 @@ class RunSupervisor:
         self._standby.make_ready()
 
     def close(self) -> None:
-        """Let a child that stands by go; runs under way go on."""
+        """Let a child that stands by go, and those that have told their result end; runs under way go on."""
         self._standby.dismiss()
+        for child in self._ending:
+            child.reap()
 
     def prepare(self, run: Run) -> None:
         """Take along what a run would play, so that whatever is wrong with it is told before the run starts.

@@ -19,6 +19,7 @@ def test_every_active_state_is_left_and_entered_under_every_kill() -> None:
     assert {cell.what for cell in rows} >= set(Struck)
 
 
+@pytest.mark.longest
 @pytest.mark.slow
 @pytest.mark.root
 @pytest.mark.ansible

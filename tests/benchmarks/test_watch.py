@@ -10,6 +10,7 @@ import pytest
 from unveil.benchmarks.watch import cpu_seconds, main, memory_mb
 
 
+@pytest.mark.longest
 @pytest.mark.slow
 def test_the_benchmark_measures_the_real_command_and_says_whether_it_keeps_to_its_budget(
     capsys: pytest.CaptureFixture[str],

@@ -87,7 +87,7 @@ def test_seen_planned_applied_verified_and_undone_by_keys_alone(
     screen = terminal("tui", "--state-dir", str(watcher.folder))
     screen.look("profile manual")
     workload = patient("--megabytes", "320", "--seconds", "280", "--step", "0.05", "--activations", "8")
-    screen.look(r"firing +\S+ +reduced_huge_page_coverage", seconds=40)
+    screen.look(r"firing +\S+ +reduced_huge_page_cov", seconds=40)
 
     screen.press("Tab", "Enter")
     screen.look("uncovered +memory.cgroup_huge_share.last < 0.1")

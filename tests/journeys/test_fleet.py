@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/bin:/sbin")
 pytestmark = [
+    pytest.mark.longest,
     pytest.mark.slow,
     pytest.mark.root,
     pytest.mark.ansible,

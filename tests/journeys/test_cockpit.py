@@ -51,11 +51,11 @@ class Terminal:
             time.sleep(0.1)
 
     def look(self, wanted: str, *, seconds: float = 30) -> str:
-        """Wait until a text stands on the screen; return the screen."""
+        """Wait until a text stands on the screen, in a line or broken over several; return the screen."""
         end = time.monotonic() + seconds
         while True:
             text = self.text()
-            if re.search(wanted, text):
+            if re.search(wanted, text) or re.search(wanted, " ".join(text.split())):
                 return text
             assert time.monotonic() < end, f"{wanted!r} is not on the screen:\n{text}"
             time.sleep(0.2)

@@ -141,3 +141,87 @@ def test_a_layout_that_changes_all_the_time_is_a_reason_to_slow_down(procfs, act
     source.learnt_ns = 60 * MS
     assert source.judge(5 * MS, 50 * MS)
     assert "changes all the time" in source.health().reason
+
+
+def judged(source: ActiveSource, *costs_ms: float) -> list[float]:
+    """Return the period after each judgement, one for each cost that its readings take."""
+    periods = []
+    for cost in costs_ms:
+        for _ in range(9):
+            source.spent_ns = int(cost * MS)
+            source.settle()
+        source.judge(5 * MS, 10 * MS)
+        periods.append(source.pace.period_s)
+    return periods
+
+
+def test_what_is_read_at_every_tick_may_cost_a_hundredth_of_a_core_and_no_more(procfs, active) -> None:
+    procfs.write("x", "a 1\n")
+    assert judged(active("x"), 0.9, 1.1) == [0.1, 1.0]
+
+
+def test_a_source_comes_back_pace_by_pace_once_it_has_long_been_cheap_and_says_so(procfs, active) -> None:
+    procfs.write("x", "a 1\n")
+    source = active("x")
+    assert judged(source, 6, 6) == [1.0, 2.0]
+    assert judged(source, *[0.2] * 5) == [2.0] * 5, "not at once"
+    assert judged(source, 0.2) == [1.0]
+    assert "cheaper than it was" in source.health().reason
+    assert judged(source, *[0.2] * 6)[-1] == 0.1
+    assert (source.pace, source.health().reason) == (FAST, "")
+
+
+def test_a_source_that_would_be_too_dear_again_stays_where_it_is(procfs, active) -> None:
+    procfs.write("x", "a 1\n")
+    source = active("x")
+    assert judged(source, 2) == [1.0]
+    assert set(judged(source, *[0.8] * 50)) == {1.0}, "within the budget of the faster pace, but barely"
+    assert set(judged(source, *[0.2, 0.2, 0.8] * 20)) == {1.0}, "cheap now and then"
+
+
+def test_coming_back_for_nothing_takes_twice_as_long_the_next_time(procfs, active) -> None:
+    procfs.write("x", "a 1\n")
+    source = active("x")
+    waits = []
+    for _ in range(7):
+        judged(source, 2)
+        assert source.pace is MEDIUM
+        waits.append(0)
+        while source.pace is MEDIUM:
+            judged(source, 0.2)
+            waits[-1] += 1
+    assert waits == [6, 12, 24, 48, 96, 192, 360]
+
+
+def test_a_source_that_is_cheap_for_an_hour_is_trusted_again(procfs, active) -> None:
+    procfs.write("x", "a 1\n")
+    source = active("x")
+    judged(source, 2, *[0.2] * 6, 2, *[0.2] * 12, *[0.2] * 360)
+    assert judged(source, 2, *[0.2] * 6)[-2:] == [1.0, 0.1]
+
+
+def test_a_layout_that_has_calmed_down_is_a_reason_to_come_back(procfs, active) -> None:
+    procfs.write("x", "a 1\n")
+    source = active("x")
+    source.learnt_ns = 60 * MS
+    assert source.judge(5 * MS, 10 * MS)
+    for _ in range(20):
+        source.learnt_ns = 1 * MS  # ten times that at ten times the pace
+        judged(source, 0.2)
+    assert source.pace is MEDIUM
+    judged(source, *[0.2] * 6)
+    assert source.pace is FAST
+
+
+def test_a_source_that_was_given_up_gets_another_chance_after_ten_minutes(procfs, active) -> None:
+    procfs.write("x", "a 1\n")
+    source = active("x")
+    judged(source, *[100] * len(PACES))
+    assert source.health().state is SourceState.FAILED
+    changes = [source.judge(5 * MS, 10 * MS) for _ in range(60)]
+    assert changes == [False] * 59 + [True]
+    assert source.look(room=10)
+    assert source.health().files == 1
+    assert source.health().reason == "read every 10 s again, on trial"
+    judged(source, 100)
+    assert source.health().state is SourceState.FAILED

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 9  # readings whose cost is kept
 _ENOUGH = 5  # readings before a cost is believed
+_CORE_SHARE = 0.01  # of one core, that reading a source may take at its pace
+_EASE = 0.5  # of its budget, below which a source that was slowed down may come back
+_PATIENCE = 6  # judgements on end for which it must be so cheap; doubled each time that coming back was a mistake
+_MOST_PATIENCE = 360
+_STOPPED_PATIENCE = 60  # judgements, after which a source that is not read any more is given another chance
 
 
 class ActiveSource:
@@ -44,6 +49,9 @@ class ActiveSource:
         self._failed = ""  # why looking for it failed
         self._slowed = ""  # why it is read less often, or not at all
         self._stopped = False
+        self._patience = _PATIENCE
+        self._calm = 0  # judgements on end that speak for a faster pace
+        self._came_back = False
 
     def look(self, room: int) -> bool:
         """Look for files that came or went; open and learn new ones. True when there are other files than before.
@@ -83,30 +91,82 @@ class ActiveSource:
         self.spent_ns = 0
 
     def judge(self, budget_ns: int, learning_ns: int) -> bool:
-        """Slow down when reading or learning is too dear. True when the pace changed (or the source stopped).
+        """Slow down when reading or learning is too dear, and come back when it no longer is.
+
+        A source comes back one pace at a time, once it would have been cheap there for a while. If that was a mistake
+        it waits twice as long the next time, so a cost about the budget makes no source go to and fro.
 
         Args:
-            budget_ns: most CPU time that reading all files once (median) and parsing them may take.
+            budget_ns: most CPU time that reading all files once (median) and parsing them may take; less where the
+                pace is so fast that it would be more than one hundredth of a core.
             learning_ns: most CPU time for texts that look different since the last time this was asked.
+
+        Returns:
+            True when the pace changed, or the source stopped or may be tried again.
         """
         learnt, self.learnt_ns = self.learnt_ns, 0
-        cost = median(self._costs) + self.parse_ns if len(self._costs) >= _ENOUGH else 0.0
-        if self._stopped or (cost <= budget_ns and learnt <= learning_ns):
-            return False
+        if self._stopped:
+            return self._try_again()
+        cost = median(self._costs) + self.parse_ns if len(self._costs) >= _ENOUGH else None
+        if cost is not None and cost > (allowed := allowed_ns(self.pace.period_s, budget_ns)):
+            return self._slow_down(f"reading takes {cost / 1e6:.1f} ms", far=cost > 10 * allowed)
+        if learnt > learning_ns:
+            return self._slow_down("its layout changes all the time", far=False)
+        return cost is not None and self._ease(cost, learnt, budget_ns, learning_ns)
+
+    def _slow_down(self, why_slowed: str, *, far: bool) -> bool:
+        """Go over to the next slower pace; where there is none, stop if it is *far* too dear."""
         slower = PACES.index(self.pace) + 1
-        why_slowed = f"reading takes {cost / 1e6:.1f} ms" if cost > budget_ns else "its layout changes all the time"
-        self._costs.clear()
+        if slower == len(PACES) and not far:
+            self._calm = 0
+            return False
+        self._rest()
+        if self._came_back:
+            self._came_back = False
+            self._patience = min(2 * self._patience, _MOST_PATIENCE)
         if slower < len(PACES):
             self.pace = PACES[slower]
             self._slowed = f"read every {self.pace.period_s:g} s only: {why_slowed}"
-        elif cost > 10 * budget_ns:
+        else:
             self._stopped = True
             self._slowed = f"not read any more: {why_slowed}"
             self.close()
             self.files, self.kept = [], 0
-        else:
-            return False
         return True
+
+    def _ease(self, cost: float, learnt: int, budget_ns: int, learning_ns: int) -> bool:
+        """Go over to the next faster pace when it would have been cheap there for long enough."""
+        if self.pace is self.source.pace:
+            self._calm += 1
+            if self._calm >= _MOST_PATIENCE:
+                self._patience, self._came_back = _PATIENCE, False
+            return False
+        faster = PACES[PACES.index(self.pace) - 1]
+        oftener = self.pace.period_s / faster.period_s
+        cheap = cost <= _EASE * allowed_ns(faster.period_s, budget_ns) and learnt * oftener <= _EASE * learning_ns
+        self._calm = self._calm + 1 if cheap else 0
+        if self._calm < self._patience:
+            return False
+        self._rest()
+        self.pace = faster
+        self._came_back = True
+        back = faster is self.source.pace
+        self._slowed = "" if back else f"read every {faster.period_s:g} s: it is cheaper than it was"
+        return True
+
+    def _try_again(self) -> bool:
+        self._calm += 1
+        if self._calm < max(self._patience, _STOPPED_PATIENCE):
+            return False
+        self._rest()
+        self._stopped, self._came_back = False, True
+        self._slowed = f"read every {self.pace.period_s:g} s again, on trial"
+        return True
+
+    def _rest(self) -> None:
+        """Forget what was measured: another pace has other costs."""
+        self._costs.clear()
+        self._calm = 0
 
     def close(self) -> None:
         """Close all files."""
@@ -158,3 +218,13 @@ class ActiveSource:
         if text is not None:
             file.learn(file.cut(text))
         return file
+
+
+def allowed_ns(period_s: float, budget_ns: int) -> int:
+    """Return the CPU time that one reading of a source may take.
+
+    Args:
+        period_s: from one reading to the next.
+        budget_ns: for one reading, however seldom: a longer one would delay the next tick.
+    """
+    return min(budget_ns, int(_CORE_SHARE * period_s * 1e9))

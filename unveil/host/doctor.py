@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from unveil.host.active_source import allowed_ns
 from unveil.host.capabilities import Capability, host_capabilities
 from unveil.host.catalogue import GIVEN_BY
 from unveil.host.sampler import BUDGET_NS
@@ -74,7 +75,7 @@ class Examination:
         return {
             source.name: f"{cost_us / 1e3:.1f} ms a reading; a watcher reads it less often"
             for source in self.sources
-            if (cost_us := source.read_us + source.parse_us) > BUDGET_NS / 1e3
+            if (cost_us := source.read_us + source.parse_us) > allowed_ns(source.period_s, BUDGET_NS) / 1e3
         }
 
     def in_state(self, state: SourceState) -> tuple[SourceHealth, ...]:

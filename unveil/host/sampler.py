@@ -119,9 +119,9 @@ class Sampler:
             learning_ns = int(_LEARNING_SHARE * min(now_ns - self._judge_ns, 2 * _JUDGE_NS))
             self._judge_ns = now_ns
             paces = [source.pace for source in self._sources]
-            slowed = [source for source in self._sources if source.judge(self._budget_ns, learning_ns)]
-            if slowed:
-                self._deal({*paces, *(source.pace for source in slowed)})
+            moved = [source for source in self._sources if source.judge(self._budget_ns, learning_ns)]
+            if moved:
+                self._deal({*paces, *(source.pace for source in moved)})
         return tuple(blocks)
 
     def health(self) -> tuple[SourceHealth, ...]:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from unveil.host.catalogue import METRICS, SOURCES
+from unveil.host.catalogue import METRICS, SOURCES, metric_of
 from unveil.records.entity import EntityKind
-from unveil.records.metric import Kind
+from unveil.records.metric import Channel, Kind
 
 # What a channel may be told apart by besides an entity.
 QUALIFIERS = {"vector", "package", "domain", "sensor", "state", "depth", "size", "controller", "pci", "port"}
@@ -54,3 +54,14 @@ def test_a_metric_for_the_host_and_for_each_node_names_both_sources() -> None:
 
 def test_sources_have_names_of_their_own() -> None:
     assert len({source.name for source in SOURCES}) == len(SOURCES)
+
+
+def test_time_in_handlers_and_interrupts_of_a_device_are_told_apart() -> None:
+    told = {}
+    for labels in ({}, {"cpu": "0"}, {"irq": "24", "cpu": "0"}, {"irq": "24", "node": "1"}, {"irq": "24"}):
+        metric = metric_of(Channel("cpu.irq", tuple(labels.items())))
+        assert metric is not None
+        told[(*labels,)] = metric.unit
+    count = "1"
+    assert told == {(): "s", ("cpu",): "s", ("irq", "cpu"): count, ("irq", "node"): count, ("irq",): count}
+    assert metric_of(Channel("cpu.nothing")) is None

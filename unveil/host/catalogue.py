@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from unveil.host.probe import Probe
     from unveil.host.source import Source
-    from unveil.records.metric import Metric
+    from unveil.records.metric import Channel, Metric
 
 SOURCES: tuple[Source, ...] = (
     stat.SOURCE,
@@ -108,10 +108,27 @@ def _catalogued(metrics: Iterable[Metric]) -> dict[str, Metric]:
     return by_name
 
 
-METRICS: dict[str, Metric] = _catalogued(
-    (*gpu.METRICS, *(metric for source in SOURCES for metric in source.metrics), *PROBE_METRICS, *watcher.METRICS)
-)
+_DECLARED = (
+    *gpu.METRICS, *(metric for source in SOURCES for metric in source.metrics), *PROBE_METRICS, *watcher.METRICS
+)  # fmt: skip
+_VARIANTS: dict[str, list[Metric]] = {metric.name: [] for metric in _DECLARED}
+for _metric in _DECLARED:
+    _VARIANTS[_metric.name].append(_metric)
+
+METRICS: dict[str, Metric] = _catalogued(_DECLARED)
 """Every metric by name. Labels are those that some of its channels have; a channel without one is the host's total."""
+
+
+def metric_of(channel: Channel) -> Metric | None:
+    """Return the declaration of a channel; None when the catalogue has none.
+
+    ``cpu.irq{cpu}`` is time in interrupt handlers and ``cpu.irq{irq,cpu}`` a count: of several declarations of a name
+    it is the first whose labels the channel keeps to.
+    """
+    labels = {key for key, _ in channel.labels}
+    variants = _VARIANTS.get(channel.metric, ())
+    return next((metric for metric in variants if labels <= {*metric.labels}), next(iter(variants), None))
+
 
 GIVEN_BY: dict[str, frozenset[str]] = {
     "gpu": frozenset(metric.name for metric in gpu.METRICS),

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unveil.host.catalogue import METRICS, new_probes
+from unveil.host.catalogue import metric_of, new_probes
 from unveil.host.facts.reader import read_facts
 from unveil.host.gpu import GpuReader
 from unveil.host.gpu_health import GpuCondition
@@ -158,7 +158,7 @@ def newest(blocks: Iterable[SampleBlock]) -> tuple[Reading, ...]:
 
 
 def _reading(channel: Channel, value: float | None) -> Reading:
-    metric = METRICS.get(channel.metric)
+    metric = metric_of(channel)
     return Reading(
         metric=channel.metric,
         labels=dict(channel.labels),

@@ -54,6 +54,17 @@ def test_the_second_time_nothing_is_judged_and_the_same_is_told(kb: Path) -> Non
     assert lint(kb, cached=False) == first
 
 
+def test_what_is_only_compared_needs_no_more_than_it_takes_to_compare(kb: Path) -> None:
+    heavy = ["yaml", "jsonschema", "numpy", "rich", "dataclasses", "json", "_hashlib", "unveil.records.problem"]
+    program = (
+        "import sys; from unveil.cli.main import main; main(['kb', 'lint', '--kb', sys.argv[1]]);"
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    assert lint(kb) == ()
+    ended = subprocess.run([sys.executable, "-c", program, kb], capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines() == ["no findings", "[]"]
+
+
 def test_an_edit_a_new_file_and_a_lost_right_are_judged_anew(kb: Path) -> None:
     assert checks(kb) == []
     (kb / TEST).write_text((kb / TEST).read_text().replace("expect: match", "expect: mach"))
@@ -108,7 +119,7 @@ def test_a_result_of_another_form_is_unknown_although_its_digest_is_right(cache:
     ):
         keep(cache, "key", FOUND)
         body = odd.encode()
-        (cache / "key").write_bytes(lint_cache.hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+        (cache / "key").write_bytes(lint_cache.sha256(body).hexdigest().encode() + b"\n" + body)
         assert recall(cache, "key") is None, odd
 
 

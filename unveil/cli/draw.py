@@ -7,7 +7,6 @@ it meets a terminal: control characters and direction overrides become visible e
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -60,6 +59,8 @@ def console() -> Console:
 
 def print_json(value: Any) -> None:
     """Print a JSON value for a machine."""
+    import json
+
     json.dump(value, sys.stdout, indent=2, ensure_ascii=False)
     sys.stdout.write("\n")
 

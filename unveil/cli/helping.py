@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,6 +13,8 @@ class Layout(argparse.HelpFormatter):
     """Paragraphs are filled one by one; one that begins with ``example:`` stays as it is, to be copied."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
+        import textwrap
+
         fill = textwrap.TextWrapper(width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False).fill
         paragraphs = text.strip().split("\n\n")
         return "\n\n".join(each if each.startswith("example:") else fill(" ".join(each.split())) for each in paragraphs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unveil.cli import connect
 
@@ -40,25 +40,29 @@ ACTIONS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions; their flags are declared when one of them is parsed."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    kind: Any = partial(_Action, type(parser))
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog=parser.prog, parser_class=kind)
     for name, summary in ACTIONS.items():
-        action = actions.add_parser(name, help=summary)
-        action.parse_known_args = partial(_parse, action, name)  # type: ignore[method-assign, assignment]  # argparse has no hook
+        actions.add_parser(name, help=summary)
 
 
-def _parse(
-    action: argparse.ArgumentParser,
-    name: str,
-    args: Sequence[str] | None = None,
-    namespace: argparse.Namespace | None = None,
-) -> tuple[argparse.Namespace, list[str]]:
-    """Declare the flags of an action, and parse its words."""
-    module = importlib.import_module(f"unveil.cli.kb_{name}")
-    action.description, action.epilog = module.DESCRIPTION, f"example:\n  {module.EXAMPLE}"
-    module.add_arguments(action)
-    action.add_argument("--kb", metavar="DIR", help="knowledge base (default: the shipped one)")
-    connect.add_json(action)
-    return type(action).parse_known_args(action, args, namespace)
+class _Action:
+    """What argparse takes for the parser of an action: the true one is made when there is something to parse."""
+
+    def __init__(self, kind: type[argparse.ArgumentParser], prog: str) -> None:
+        self._kind = kind
+        self._prog = prog
+
+    def parse_known_args(
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Declare the flags of the action, and parse its words."""
+        module = importlib.import_module(f"unveil.cli.kb_{self._prog.rpartition(' ')[2]}")
+        parser = self._kind(prog=self._prog, description=module.DESCRIPTION, epilog=f"example:\n  {module.EXAMPLE}")
+        module.add_arguments(parser)
+        parser.add_argument("--kb", metavar="DIR", help="knowledge base (default: the shipped one)")
+        connect.add_json(parser)
+        return parser.parse_known_args(args, namespace)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -8,26 +8,25 @@ makes it unknown, never believed: then lint works as if there were no cache, and
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import os
 import stat
 import sys
-from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unveil.records.problem import Gravity, Problem
+from unveil.records.digest import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from unveil.knowledge.pack import Pack
+    from unveil.records.problem import Problem
 
 KEPT = 64
 """Results that are kept; the oldest go."""
 
 _DAY_S = 86400.0
+_NOTHING = b"[]"
 _ROOMS = ("knowledge", "matching", "features", "records", "remediation", "host")
 _PACKAGE = Path(__file__).parents[1]
 
@@ -50,10 +49,9 @@ def result_key(pack: Pack, now_s: float) -> str:
         now_s: seconds since the epoch.
     """
     told = [
-        sys.version, _code(), int(now_s // _DAY_S), str(pack.root), str(pack.real), pack.digest,
-        [astuple(problem) for problem in pack.problems],
+        sys.version, _code(), int(now_s // _DAY_S), str(pack.root), str(pack.real), pack.digest, pack.problems,
     ]  # fmt: skip
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    return sha256(repr(told).encode()).hexdigest()
 
 
 def _code() -> str:
@@ -66,7 +64,7 @@ def _code() -> str:
                 if name.endswith(".py"):
                     about = os.stat(f"{folder}/{name}")  # noqa: PTH116  # hundreds of files, in milliseconds
                     seen.append(f"{name} {about.st_size} {about.st_mtime_ns}")
-    return hashlib.sha256("\n".join(seen).encode()).hexdigest()
+    return sha256("\n".join(seen).encode()).hexdigest()
 
 
 def recall(folder: Path | None, key: str) -> tuple[Problem, ...] | None:
@@ -80,9 +78,9 @@ def recall(folder: Path | None, key: str) -> tuple[Problem, ...] | None:
             if about.st_uid != os.geteuid() or not stat.S_ISREG(about.st_mode) or about.st_mode & 0o022:
                 return None
             digest, _, body = file.read(10_000_000).partition(b"\n")
-        if digest.decode() != hashlib.sha256(body).hexdigest():
+        if digest.decode() != sha256(body).hexdigest():
             return None
-        return tuple(_problem(fields) for fields in json.loads(body))
+        return _problems(body)
     except (OSError, ValueError, TypeError):
         return None
 
@@ -91,7 +89,9 @@ def keep(folder: Path | None, key: str, problems: Iterable[Problem]) -> None:
     """Keep a result for next time, if that can be done."""
     if folder is None:
         return
-    import tempfile  # only when there is something new
+    import json
+    import tempfile
+    from dataclasses import astuple
 
     body = json.dumps([astuple(problem) for problem in problems]).encode()
     with contextlib.suppress(OSError):
@@ -99,7 +99,7 @@ def keep(folder: Path | None, key: str, problems: Iterable[Problem]) -> None:
         descriptor, name = tempfile.mkstemp(dir=folder, prefix=".")
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+                file.write(sha256(body).hexdigest().encode() + b"\n" + body)
             os.replace(name, folder / key)  # noqa: PTH105  # whole or not at all
         except OSError:
             os.unlink(name)  # noqa: PTH108
@@ -115,7 +115,18 @@ def _prune(folder: Path) -> None:
             os.unlink(path)  # noqa: PTH108
 
 
+def _problems(body: bytes) -> tuple[Problem, ...]:
+    """Return what was kept; how findings are written is imported only where there are some."""
+    if body == _NOTHING:
+        return ()
+    import json
+
+    return tuple(_problem(fields) for fields in json.loads(body))
+
+
 def _problem(fields: list[object]) -> Problem:
+    from unveil.records.problem import Gravity, Problem
+
     file, line, column, check, what, hint, gravity = fields
     if not all(isinstance(each, str) for each in (file, check, what, hint, gravity)):
         raise TypeError("not a problem")

@@ -5,13 +5,13 @@ Importing this costs little: the loader, with YAML and numpy, is imported only w
 
 from __future__ import annotations
 
-import hashlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unveil.knowledge.lint_cache import cache_folder, keep, recall, result_key
 from unveil.knowledge.pack import read_pack
+from unveil.records.digest import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,7 +57,7 @@ def lint_playbooks(root: str | Path, *, cached: bool = True) -> tuple[tuple[Prob
     files = [path for path in pack.under(PLAYBOOKS, ".yml") if not path.endswith("/remediation.yml")]
     folder = cache_folder() if cached else None
     told = [program, Path(program).stat().st_mtime_ns, *(pack.digests[path] for path in pack.under(PLAYBOOKS, ""))]
-    key = hashlib.sha256(repr((str(root), str(pack.real), told)).encode()).hexdigest()
+    key = sha256(repr((str(root), str(pack.real), told)).encode()).hexdigest()
     found = recall(folder, key)
     if found is not None:
         return found, ""

@@ -17,6 +17,7 @@ Both ends of the pipe stand here. One JSON value per line::
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import resource
@@ -189,6 +190,9 @@ def serve(requests: IO[bytes], answers: IO[bytes], *, linger_s: float = LINGER_S
             lines = [{"failed": f"{type(error).__name__}: {error}"}]
         answers.write(b"".join(json.dumps(each).encode() + b"\n" for each in lines))
         answers.flush()
+        # The documents stay for the next request: looking through them for cycles would take a third of its time.
+        gc.collect()
+        gc.freeze()
 
 
 @dataclass(frozen=True, slots=True)

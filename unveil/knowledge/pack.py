@@ -1,7 +1,10 @@
 """Read the files of a knowledge base into memory, once and bounded, so that everything judged is one snapshot.
 
-Nothing here knows YAML; the watcher's rescans use it as it is. Refused, each as a problem (K008): what leaves the
-knowledge base through a symbolic link, what is no regular file (a pipe would block for ever), what is too large.
+Nothing here knows YAML; the watcher's rescans use it as it is, and so does a lint that finds its last result again. For
+the latter's sake this imports no `dataclasses` (a tenth of its time), and `Problem` only when there is one.
+
+Refused, each as a problem (K008): what leaves the knowledge base through a symbolic link, what is no regular file (a
+pipe would block for ever), what is too large.
 """
 
 from __future__ import annotations
@@ -9,12 +12,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from unveil.knowledge.content import FINGERPRINTS, INVENTORY, PLAYBOOKS
 from unveil.records.digest import sha256
-from unveil.records.problem import Gravity, Problem
+
+if TYPE_CHECKING:
+    from unveil.records.problem import Problem
 
 MAX_FILE_BYTES = 1_000_000
 MAX_FILES = 20_000
@@ -23,8 +28,7 @@ MAX_DEPTH = 8
 READ_FOLDERS = (FINGERPRINTS, PLAYBOOKS, INVENTORY)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pack:
+class Pack(NamedTuple):
     """The files of a knowledge base at one time.
 
     Attributes:
@@ -38,10 +42,10 @@ class Pack:
 
     root: Path
     real: Path
-    files: dict[str, bytes] = field(default_factory=dict)
-    digests: dict[str, str] = field(default_factory=dict)
-    digest: str = ""
-    problems: tuple[Problem, ...] = ()
+    files: dict[str, bytes]
+    digests: dict[str, str]
+    digest: str
+    problems: tuple[Problem, ...]
 
     def shown(self, relative: str) -> str:
         """Return the path of a file as messages name it."""
@@ -96,7 +100,10 @@ class _Reading:
     def shown(self, relative: str) -> str:
         return shown(self.root, relative)
 
-    def add(self, check: str, relative: str, what: str, hint: str = "", gravity: Gravity = Gravity.ERROR) -> None:
+    def add(self, check: str, relative: str, what: str, hint: str = "", *, warning: bool = False) -> None:
+        from unveil.records.problem import Gravity, Problem
+
+        gravity = Gravity.WARNING if warning else Gravity.ERROR
         self.problems.append(
             Problem(file=self.shown(relative), line=1, column=1, check=check, what=what, hint=hint, gravity=gravity)
         )
@@ -114,7 +121,7 @@ class _Reading:
             return
         self.visited.add((about.st_dev, about.st_ino))
         if about.st_mode & stat.S_IWOTH and not about.st_mode & stat.S_ISVTX:
-            self.add("K009", relative, "everyone may write into the folder", "chmod o-w", Gravity.WARNING)
+            self.add("K009", relative, "everyone may write into the folder", "chmod o-w", warning=True)
         for entry in entries:
             if not entry.name.startswith(".") and not entry.name.endswith("~") and entry.name != "__pycache__":
                 self.entry(entry, f"{relative}/{entry.name}", depth)
@@ -134,20 +141,30 @@ class _Reading:
         try:
             # Not blocking: opening a pipe would wait for a writer.
             descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                about = os.fstat(descriptor)
+                regular = stat.S_ISREG(about.st_mode)
+                content = _whole(descriptor, about.st_size) if regular and about.st_size <= MAX_FILE_BYTES else b""
+            finally:
+                os.close(descriptor)
         except OSError as error:
             said = "no such device" if error.errno == errno.ENXIO else error.strerror
             self.add("K008", relative, f"cannot be read: {said}")
             return
-        with os.fdopen(descriptor, "rb") as stream:
-            about = os.fstat(descriptor)
-            if not stat.S_ISREG(about.st_mode):
-                self.add("K008", relative, "not a regular file", "a knowledge base is plain files")
-                return
-            content = b"" if about.st_size > MAX_FILE_BYTES else stream.read(MAX_FILE_BYTES + 1)
-        if max(about.st_size, len(content)) > MAX_FILE_BYTES:
-            size = max(about.st_size, len(content))
+        if not regular:
+            self.add("K008", relative, "not a regular file", "a knowledge base is plain files")
+            return
+        if (size := max(about.st_size, len(content))) > MAX_FILE_BYTES:
             self.add("K008", relative, f"the file has {size:,} bytes", f"at most {MAX_FILE_BYTES:,} are read")
             return
         if about.st_mode & stat.S_IWOTH:
-            self.add("K009", relative, "everyone may write the file", "chmod o-w", Gravity.WARNING)
+            self.add("K009", relative, "everyone may write the file", "chmod o-w", warning=True)
         self.files[relative] = content
+
+
+def _whole(descriptor: int, size: int) -> bytes:
+    """Return a file to its end, which may have moved since its size was taken; little more than what is allowed."""
+    content = os.read(descriptor, size + 1)  # a file object makes three calls more, and there are hundreds of files
+    while len(content) != size and len(content) <= MAX_FILE_BYTES and (more := os.read(descriptor, MAX_FILE_BYTES)):
+        content += more
+    return content

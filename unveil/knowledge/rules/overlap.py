@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from unveil.knowledge.checks import finding
@@ -28,16 +27,16 @@ def _same(fingerprints: Mapping[str, Document]) -> Iterator[Problem]:
     first: dict[str, str] = {}
     for name, document in fingerprints.items():
         signature = document.data["signature"]
-        asked = {key: _evaluated(clause) for key, clause in signature["clauses"].items()}
-        told = json.dumps([document.data["group_by"], asked, signature["condition"].split()], sort_keys=True)
+        asked = sorted((key, _evaluated(clause)) for key, clause in signature["clauses"].items())
+        told = repr((document.data["group_by"], asked, signature["condition"].split()))
         other = first.setdefault(told, name)
         if other != name:
             what = f"it asks for the same as {other}"
             yield finding("K211", document, ("signature",), what, "one of the two is enough", on_key=True)
 
 
-def _evaluated(clause: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in clause.items() if key != "note"}
+def _evaluated(clause: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return sorted(each for each in clause.items() if each[0] != "note")
 
 
 def _opposed(remediations: Mapping[str, Document]) -> Iterator[Problem]:

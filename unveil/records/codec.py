@@ -12,9 +12,9 @@ import json
 import math
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar, Union
 
 from unveil.records import attribution, entity, fact, feature, match, remediation, run, subsystem, verdict, window
@@ -85,51 +85,77 @@ def _field_names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
 
 
-@cache
-def _hints(record: type) -> dict[str, Any]:
-    return typing.get_type_hints(record, localns=_NAMESPACE)
-
-
 def decode(record: type[Record], value: Mapping[str, Any]) -> Record:
     """Return the record that ``encode`` wrote; fields that the value lacks keep their defaults.
 
     Raises:
         TypeError, ValueError, KeyError: the value is none of this record.
     """
-    hints = _hints(record)  # type: ignore[arg-type]  # a class is hashable
-    fields = {field.name for field in dataclasses.fields(record) if field.init}  # type: ignore[arg-type]  # a record
-    return record(**{name: _decode(hints[name], item) for name, item in value.items() if name in fields})
+    known = _makers(record)  # type: ignore[arg-type]  # a class is hashable
+    given = {}
+    for name, item in value.items():
+        if name in known:
+            make = known[name]
+            given[name] = item if make is None else make(item)
+    return record(**given)
 
 
-def _decode(hint: Any, value: Any) -> Any:
+_Maker = Callable[[Any], Any]
+
+
+@cache
+def _makers(record: type) -> dict[str, _Maker | None]:
+    """Return what makes each field of a record from a JSON value, None where it is the value as it is. Once a type."""
+    hints = typing.get_type_hints(record, localns=_NAMESPACE)
+    return {field.name: _maker(hints[field.name]) for field in dataclasses.fields(record) if field.init}
+
+
+def _maker(hint: Any) -> _Maker | None:
     origin = typing.get_origin(hint)
     if origin in (Union, types.UnionType):
-        return _decode_union(typing.get_args(hint), value)
+        return partial(_decode_union, [(option, _maker(option)) for option in typing.get_args(hint)])
     if origin is tuple:
         inner, *rest = typing.get_args(hint)
         if rest and rest[0] is not Ellipsis:
-            return tuple(_decode(each, item) for each, item in zip((inner, *rest), value, strict=True))
-        return tuple(_decode(inner, item) for item in value)
+            return partial(_decode_each, [_maker(each) or _as_it_is for each in (inner, *rest)])
+        return _tuple_maker(_maker(inner))
     if _is_mapping(hint):
-        key, item = typing.get_args(hint)
-        return {_decode(key, name): _decode(item, each) for name, each in value.items()}
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return decode(hint, value)
+        key, item = (_maker(each) or _as_it_is for each in typing.get_args(hint))
+        return lambda value: {key(name): item(each) for name, each in value.items()}
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return partial(decode, hint)
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return hint(value)
-    if hint is float and value is not None:
-        return float(value)
+        return hint
+    return _float if hint is float else None
+
+
+def _as_it_is(value: Any) -> Any:
     return value
 
 
-def _decode_union(options: tuple[Any, ...], value: Any) -> Any:
-    if value is None and type(None) in options:
-        return None
+def _float(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _tuple_maker(make: _Maker | None) -> _Maker:
+    return tuple if make is None else lambda value: tuple(make(item) for item in value)
+
+
+def _decode_each(makers: list[_Maker], value: Any) -> tuple[Any, ...]:
+    return tuple(make(item) for make, item in zip(makers, value, strict=True))
+
+
+def _decode_union(options: list[tuple[Any, _Maker | None]], value: Any) -> Any:
+    """Return a value as the first of several kinds that its shape fits."""
     if isinstance(value, list):
-        return next(_decode(option, value) for option in options if typing.get_origin(option) is tuple)
+        return next(_made(make, value) for option, make in options if typing.get_origin(option) is tuple)
     if isinstance(value, Mapping):
-        return next(_decode(option, value) for option in options if _fits(option, value) or _is_mapping(option))
+        return next(_made(make, value) for option, make in options if _fits(option, value) or _is_mapping(option))
     return value
+
+
+def _made(make: _Maker | None, value: Any) -> Any:
+    return value if make is None else make(value)
 
 
 def _is_mapping(option: Any) -> bool:

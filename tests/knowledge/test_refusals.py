@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from unveil.knowledge.schema_check import KINDS, check_schema
+from unveil.knowledge.yaml_positions import read_yaml
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 FINGERPRINT = "fingerprints/cpu/quota_throttling.yml"
 TEST = "fingerprints/cpu/quota_throttling.test.yml"
@@ -15,6 +19,7 @@ REMEDIATION = "playbooks/raise_quota/remediation.yml"
 VALUES = "inventory/values.yml"
 PROFILES = "inventory/profiles.yml"
 FILTER = "inventory/filters/night_cap.yml"
+PLAYBOOK = "playbooks/raise_quota/apply.yml"
 
 REFUSED = [
     # Fingerprint
@@ -46,6 +51,14 @@ REFUSED = [
     # Remediation
     (REMEDIATION, "mode: auto", "mode: automatic", "21:7", "K005"),
     (REMEDIATION, "status: stable", "status: test", "7:1", "K501"),
+    (REMEDIATION, "status: stable", "status: experimental", "7:1", "K501"),
+    (REMEDIATION, ("rollback: {triggers: [apply_failed, verify_failed, canceled, timeout, operator], "
+      "available_for: 24h}\n"), "", "2:1", "K005"),
+    (REMEDIATION, "timeout: 60s}", "timeout: 60s, gather_facts: true}", "13:43", "K004"),
+    # Without `approval` an approval is void after the default of 30 minutes; a wrong one is refused.
+    (REMEDIATION, "mode: auto", "mode: approve\napproval: {expires: soon}", "22:21", "K005"),
+    (REMEDIATION, "mode: auto", "mode: approve\napproval: {expire: 30m}", "22:12", "K004"),
+    (REMEDIATION, "max_attempts: 2", 'max_attempts: "2"', "24:39", "K005"),
     (REMEDIATION, "reversible: true", "reversible: false", "22:21", "K501"),
     (REMEDIATION, "interrupts_workload: false", "interrupts_workload: true", "22:39", "K501"),
     (REMEDIATION, "requires_reboot: false", "requires_reboot: true", "22:67", "K501"),
@@ -72,6 +85,7 @@ REFUSED = [
     (FILTER, "reason: Utility contract, see change 4711.", "reason: because", "7:9", "K005"),
     (FILTER, "fingerprints: [power_limit_low]", "fingerprints: []", "8:15", "K005"),
     (FILTER, "match: {hosts:", "match: {host:", "9:9", "K004"),
+    (PLAYBOOK, "gather_facts: false", "gather_facts: true", "4:17", "K601"),
 ]  # fmt: skip
 
 
@@ -81,3 +95,105 @@ def test_it_is_refused_at_its_line_and_column(
 ) -> None:
     found = told(file, old, new)
     assert any(line.startswith(f"{place}: error {check}: ") for line in found), found
+
+
+CORRELATION = """\
+apiVersion: unveil/v1
+kind: Correlation
+name: capped_and_throttled
+id: 4c1f2d3e-5a6b-4c7d-8e9f-0a1b2c3d4e5f
+title: A quota and a power cap at once
+status: test
+level: low
+description: Somebody bounds this host from two sides at once.
+date: "2026-11-29"
+correlation:
+  type: value_count
+  fingerprints: [quota_throttling, power_limit_low]
+  timespan: 10s
+  condition: {gte: 2}
+falsepositives: [A planned throttling of the whole host.]
+"""
+CORRELATION_TEST = """\
+apiVersion: unveil/v1
+kind: CorrelationTest
+correlation: capped_and_throttled
+cases:
+  - name: both
+    expect: match
+    at: 7s
+    episodes: [{fingerprint: quota_throttling, from: 5s}]
+"""
+LABELS = """\
+apiVersion: unveil/v1
+kind: RecordingLabels
+intervals:
+  - {from: 0, to: 60, label: healthy}
+"""
+EXPECTATIONS = """\
+apiVersion: unveil/v1
+kind: BacktestExpectations
+expectations:
+  - {fingerprint: quota_throttling, at_least: 1, first_within: 15s}
+"""
+SOUND = {
+    "Fingerprint": FINGERPRINT, "FingerprintTest": TEST, "Remediation": REMEDIATION, "SiteValues": VALUES,
+    "Profiles": PROFILES, "Filter": FILTER, "Correlation": CORRELATION, "CorrelationTest": CORRELATION_TEST,
+    "RecordingLabels": LABELS, "BacktestExpectations": EXPECTATIONS,
+}  # fmt: skip
+
+# Of every kind: a misspelt key, a word that is none of its choices, and a text where a number belongs (or the reverse).
+OF_EVERY_KIND = [
+    ("Fingerprint", "falsepositives:", "falsepositive:", "25:1", "K004"),
+    ("Fingerprint", "level: medium", "level: mid", "8:8", "K005"),
+    ("Fingerprint", "gte: 0.2", 'gte: "0.2"', "19:64", "K005"),
+    ("FingerprintTest", "entity: cgroup", "entty: cgroup", "10:5", "K004"),
+    ("FingerprintTest", "expect: unknown", "expect: dunno", "24:13", "K005"),
+    ("FingerprintTest", "at: 5s", "at: 5", "20:9", "K005"),
+    ("Remediation", "settings_hold_for", "setting_hold_for", "28:3", "K004"),
+    ("Remediation", "mode: auto", "mode: automatically", "21:7", "K005"),
+    ("Remediation", "max_hosts: 5", 'max_hosts: "5"', "24:66", "K005"),
+    ("SiteValues", "values:", "value:", "3:1", "K004"),
+    ("SiteValues", "kind: SiteValues", "kind: SiteValue", "2:7", "K005"),
+    ("SiteValues", "quota_share: 1", "quota_share: [1]", "3:24", "K005"),
+    ("Profiles", "remediations:", "remediation:", "5:52", "K004"),
+    ("Profiles", "mode: approve", "mode: approved", "5:43", "K005"),
+    ("Profiles", "name: pilot", "name: 7", "5:12", "K005"),
+    ("Filter", "reason:", "reasons:", "7:1", "K004"),
+    ("Filter", "expires:", "effect: hide\nexpires:", "10:9", "K005"),
+    ("Filter", 'expires: "2999-03-31"', "expires: 2999", "10:10", "K005"),
+    ("Correlation", "timespan:", "time_span:", "13:3", "K004"),
+    ("Correlation", "type: value_count", "type: value_counts", "11:9", "K005"),
+    ("Correlation", "gte: 2", 'gte: "2"', "14:20", "K005"),
+    ("CorrelationTest", "episodes:", "episode:", "8:5", "K004"),
+    ("CorrelationTest", "expect: match", "expect: unknown", "6:13", "K005"),
+    ("CorrelationTest", "at: 7s", "at: 7", "7:9", "K005"),
+    ("RecordingLabels", "label:", "lable:", "4:23", "K004"),
+    ("RecordingLabels", "kind: RecordingLabels", "kind: RecordingLabel", "2:7", "K005"),
+    ("RecordingLabels", "to: 60", 'to: "60"', "4:19", "K005"),
+    ("BacktestExpectations", "at_least:", "at_lest:", "4:37", "K004"),
+    ("BacktestExpectations", "kind: BacktestExpectations", "kind: Expectations", "2:7", "K005"),
+    ("BacktestExpectations", "at_least: 1", 'at_least: "1"', "4:47", "K005"),
+]  # fmt: skip
+
+
+def sound(kb: Path, kind: str) -> str:
+    """Return the text of a document of this kind that is right: a file of the knowledge base, or one from above."""
+    told = SOUND[kind]
+    return told if "\n" in told else (kb / told).read_text()
+
+
+def test_every_kind_is_among_them_and_admits_what_is_right(kb: Path) -> None:
+    assert set(SOUND) == set(KINDS) == {kind for kind, *_ in OF_EVERY_KIND}
+    for kind in SOUND:
+        assert check_schema(read_yaml("file.yml", sound(kb, kind).encode()), (kind,)) == ()
+
+
+@pytest.mark.parametrize(("kind", "old", "new", "place", "check"), OF_EVERY_KIND)
+def test_every_kind_refuses_it_at_its_line_and_column(
+    kb: Path, kind: str, old: str, new: str, place: str, check: str
+) -> None:
+    text = sound(kb, kind)
+    assert old in text
+    found = check_schema(read_yaml("file.yml", text.replace(old, new, 1).encode()), (kind,))
+    assert any(str(each).startswith(f"file.yml:{place}: error {check}: ") for each in found), list(map(str, found))

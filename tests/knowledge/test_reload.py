@@ -154,6 +154,22 @@ def test_a_folder_that_arrives_file_by_file_is_published_once_whole(
     assert (threshold(base), len(base.fingerprints), len(base.remediations)) == (0.72, 2, 1)
 
 
+def test_a_copy_that_stops_half_way_keeps_the_old_generation_and_says_what_is_missing(
+    kb: Path, reloader: Reloader, tmp_path: Path
+) -> None:
+    shutil.copytree(kb, tmp_path / "whole")
+    (kb / "playbooks/raise_quota/remediation.yml").unlink()
+    edit(kb, "gte: 0.6", "gte: 0.9")  # what has arrived already is sound
+    found = outcome(reloader)
+    assert found is not None
+    assert found.knowledge is None
+    assert (found.state.generation, found.state.stale_since_s) == (1, 200.0)
+    assert any("K405" in line and str(kb / "playbooks/raise_quota") in line for line in found.state.problems)
+    assert any("K401" in line and "raise_quota" in line for line in found.state.problems)
+    shutil.copy(tmp_path / "whole/playbooks/raise_quota/remediation.yml", kb / "playbooks/raise_quota")
+    assert threshold(usable(reloader)) == 0.9
+
+
 def test_a_folder_replaced_as_a_whole_is_followed(kb: Path, reloader: Reloader, tmp_path: Path) -> None:
     shutil.copytree(kb, tmp_path / "next")
     kb.rename(tmp_path / "previous")
@@ -170,6 +186,7 @@ def test_a_deleted_folder_is_stale_and_a_new_one_taken_up(kb: Path, reloader: Re
     found = outcome(reloader)
     assert found is not None
     assert found.knowledge is None
+    assert (found.state.generation, found.state.stale_since_s) == (1, 200.0)
     assert found.state.problems[0].startswith(str(kb))
     shutil.copytree(tmp_path / "kept", kb)
     usable(reloader)
@@ -250,6 +267,7 @@ TRAPS = {
     "an alias bomb": (lambda text: _bomb(), "K007"),
     "fifty megabytes": (lambda text: "#" * 50_000_000, "K008"),
     "on as a key": (lambda text: text.replace("description:", "on: x\ndescription:"), "K003"),
+    "no as a text": (lambda text: text.replace("status: experimental", "status: no"), "K003"),
     "no as a value": (lambda text: text.replace("gte: 0.6}", "gte: 0.6, optional: no}"), "K003"),
     "an octal number": (lambda text: text.replace("gte: 0.6", "gte: 012"), "K003"),
     "a number to base sixty": (lambda text: text.replace("gte: 0.6", "gte: 1:30"), "K003"),
@@ -262,14 +280,16 @@ def test_whatever_is_wrong_the_old_generation_stays_and_the_reason_is_told(
     kb: Path, reloader: Reloader, trap: str
 ) -> None:
     change, check = TRAPS[trap]
-    good = (kb / POWER).read_text()
+    before, good = reloader._current, (kb / POWER).read_text()
     (kb / POWER).write_text(change(good))
     found = outcome(reloader)
     assert found is not None
     assert found.knowledge is None
     assert found.state.generation == 1
     assert check in {problem.check for problem in found.problems}
-    assert any(check in line for line in found.state.problems)
+    assert any(check in line and str(kb / POWER) in line for line in found.state.problems)
+    assert reloader._current is before, "nothing else changes"
+    assert found.state.digest == (before.digest if before else "")
     (kb / POWER).write_text(good)
     mended = outcome(reloader)
     assert mended is not None
@@ -283,7 +303,8 @@ def test_a_link_out_of_the_folder_is_told_and_not_followed(kb: Path, reloader: R
     found = outcome(reloader)
     assert found is not None
     assert found.knowledge is None
-    assert "K008" in {problem.check for problem in found.problems}
+    assert (found.state.generation, found.state.stale_since_s) == (1, 200.0)
+    assert any("K008" in line and str(kb / POWER) in line for line in found.state.problems)
 
 
 def test_a_branch_that_is_checked_out_is_taken_up_once_and_whole(kb: Path, reloader: Reloader) -> None:

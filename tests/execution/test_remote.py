@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from unveil.errors import RefusedError
-from unveil.execution.remote import Remote, Wanted, _answers, putting_back, reading
+from unveil.execution.remote import Remote, Wanted, answers_in, putting_back, reading
 from unveil.execution.request import EVENTS, RunEvent
 from unveil.records.codec import encode
 
@@ -33,7 +33,7 @@ def test_what_each_host_said_is_kept_apart(tmp_path: Path) -> None:
         RunEvent(counter=5, kind="playbook_on_stats"),
     ]
     (tmp_path / EVENTS).write_text("".join(json.dumps(encode(event)) + "\n" for event in events))
-    answers = _answers(tmp_path)
+    answers = answers_in(tmp_path)
     assert answers["h1"].contents == {"a": "1", "b": None}
     assert answers["h1"].changed == 1
     assert answers["h2"].failure == "cannot be reached: no route"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from unveil.cli import draw
 from unveil.cli.kb_open import unknown_fingerprint
-from unveil.errors import UnwritableError
+from unveil.errors import BadInputError, UnwritableError, did_you_mean
 
 if TYPE_CHECKING:
     import argparse
@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from unveil.knowledge.made_up import CaseResult
     from unveil.knowledge.mutation import MutationResult
     from unveil.knowledge.testing import Subject, Suite, TestReport
+    from unveil.records.run import Plan
 
 DESCRIPTION = """Run the cases beside the fingerprints through the watcher's own matcher and planner. No host is needed.
 
 --coverage tells what no case has seen; --mutate changes a fingerprint a little, again and again, and tells which
 changes its cases would not notice; --playbooks plays each planned fix with Ansible on a tree of plain files: check mode
-writes nothing, a second time changes nothing, a rollback restores every byte, a tenant's text stays text. Exit 1 when
-a case or a playbook fails, a fingerprint has no case, or (with --mutate) a fingerprint scores below --min-score; 2 when
-the knowledge base cannot be loaded."""
+writes nothing, a second time changes nothing, a rollback restores every byte, a tenant's text stays text (what passed
+and has not changed since is not played again). Exit 1 when a case or a playbook fails, a fingerprint has no case, or
+(with --mutate) a fingerprint scores below --min-score; 2 when the knowledge base cannot be loaded."""
 EXAMPLE = "unveil kb test --kb . --mutate reduced_huge_page_coverage"
 
 
@@ -39,6 +40,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--playbooks", action="store_true", help="play the playbooks that cases plan, on a tree of plain files"
     )
+    parser.add_argument(
+        "--remediation",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="play only the playbook of this one, and run the cases of what it is for; may be repeated",
+    )
+    parser.add_argument("--no-cache", action="store_true", help="play what passed and has not changed, too")
     parser.add_argument(
         "--min-score", type=_per_cent, default=95.0, metavar="PERCENT",
         help="least share of mutants that the cases of each fingerprint notice (default: 95)",
@@ -64,7 +73,6 @@ def run(arguments: argparse.Namespace) -> int:
     from unveil.knowledge.testing import TestReport, read_suite, run_suite
     from unveil.records.codec import encode
 
-    names = set(arguments.names) or None
     root = knowledge_root(arguments.kb)
     suite, problems = read_suite(root)
     if suite is None:
@@ -74,6 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
             for problem in problems:
                 print(draw.plain(problem, 2000))
         return 2
+    names = set(arguments.names) | _for_whom(suite, arguments.remediation) or None
     fingerprints, subjects = suite.fingerprints(names), suite.subjects(names)
     unknown = (names or set()) - {subject.name for subject in subjects}
     if unknown:
@@ -85,7 +94,8 @@ def run(arguments: argparse.Namespace) -> int:
     covered = tuple(cover(each, report) for each in fingerprints) if arguments.coverage else ()
     # A mutant of a fingerprint whose cases fail anyway would look as if it had been noticed.
     mutated = _mutate(root, suite, subjects, quiet=arguments.json) if arguments.mutate and not report.failed else ()
-    played = _play(root, suite, names, quiet=arguments.json) if arguments.playbooks and not report.failed else ()
+    wanted = (arguments.playbooks or arguments.remediation) and not report.failed
+    played = _play(root, suite, names, arguments) if wanted else ()
     failed = failed or any(each.failures for each in played)
     weak = [result for result in mutated if result.score < arguments.min_score]
     if arguments.json:
@@ -132,25 +142,63 @@ def _mutate(root: Path, suite: Suite, subjects: Sequence[Subject], *, quiet: boo
         return mutate_all(root, suite, subjects, jobs=jobs, advance=advance)
 
 
-def _play(root: Path, suite: Suite, names: set[str] | None, *, quiet: bool) -> tuple[Played, ...]:
+def _for_whom(suite: Suite, remediations: Sequence[str]) -> set[str]:
+    """Return the fingerprints that remediations are for.
+
+    Raises:
+        BadInputError: there is no such remediation.
+    """
+    known = {each.name: each.remediates for each in suite.knowledge.remediations}
+    for name in remediations:
+        if name not in known:
+            what = f"no remediation {name!r} in this knowledge base"
+            raise BadInputError(
+                what, hint=did_you_mean(name, known, otherwise="`unveil kb test --playbooks` names them")
+            )
+    return {fingerprint for name in remediations for fingerprint in known[name]}
+
+
+def _play(root: Path, suite: Suite, names: set[str] | None, arguments: argparse.Namespace) -> tuple[Played, ...]:
     import os
 
-    from unveil.engine.playbook_testing import play_all
+    from unveil.engine.playbook_testing import PASSES, Played, play_all
+    from unveil.engine.played_before import PlayedBefore
     from unveil.knowledge.testing import plans
 
-    drawn = tuple(plans(suite, names))
-    with draw.progress("playing playbooks", total=len(drawn), quiet=quiet) as advance:
-        modules = (root / "playbooks" / "modules").absolute()
-        return play_all(drawn, modules, jobs=len(os.sched_getaffinity(0)), advance=advance)
+    chosen = [
+        each.name
+        for each in suite.knowledge.remediations
+        if (each.name in arguments.remediation if arguments.remediation else not names or names & set(each.remediates))
+    ]
+    drawn = {plan.remediation: plan for plan in plans(suite, names) if plan.remediation in chosen}
+    modules = (root / "playbooks" / "modules").absolute()
+    before = PlayedBefore(modules)
+    known = set() if arguments.no_cache else {name for name, plan in drawn.items() if before.passed(plan)}
+    new = [plan for name, plan in drawn.items() if name not in known]
+
+    def note(plan: Plan, played: Played) -> None:
+        if not played.failures and not played.skipped:
+            before.note(plan)
+
+    with draw.progress("playing playbooks", total=PASSES * len(new), quiet=arguments.json) as advance:
+        jobs = len(os.sched_getaffinity(0))
+        found = {each.remediation: each for each in play_all(new, modules, jobs=jobs, advance=advance, told=note)}
+    found |= {name: Played(remediation=name, remembered=True) for name in known}
+    unplanned = "no case plans it and names the settings before"
+    return tuple(found.get(name, Played(remediation=name, skipped=unplanned)) for name in chosen)
 
 
 def _draw_played(played: Sequence[Played]) -> None:
     for each in played:
         style = "bold red" if each.failures else "dim" if each.skipped else "green"
         word = "FAIL" if each.failures else "-   " if each.skipped else "ok  "
-        draw.line(f"{word} playbook of {each.remediation}{f': {each.skipped}' if each.skipped else ''}", style=style)
+        how = f": {each.skipped}" if each.skipped else " (as before)" if each.remembered else ""
+        draw.line(f"{word} playbook of {each.remediation}{how}", style=style)
         for failure in each.failures:
             draw.line(f"  {draw.plain(failure, 1000)}")
+    if played:
+        passed = sum(not each.failures and not each.skipped for each in played)
+        draw.line(f"{passed} of {draw.several(len(played), 'playbook')} passed")
 
 
 def _draw_report(report: TestReport, *, verbose: bool) -> None:

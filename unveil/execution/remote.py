@@ -35,6 +35,7 @@ from unveil.execution.supervisor import scrubbed_environment
 from unveil.records.codec import encode
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterable, Iterator, Mapping
 
     from unveil.execution.request import RunEvent
@@ -50,6 +51,7 @@ _ASK = """\
         root: "{{ unveil_host_root }}"
 """
 _PASSED_ON = ("LD_LIBRARY_PATH", "SSH_AUTH_SOCK", "UNVEIL_NVML_LIBRARY")
+_LOOK_S = 0.1
 
 
 @dataclass(slots=True)
@@ -159,26 +161,39 @@ class Remote:
             timeout_s=timeout_s, host_root="/", variables=variables, settings=settings,
             inventory=self._inventory, hosts=pattern, wanted=wanted,
         )  # fmt: skip
-        write_durably(folder / REQUEST, encode(request))
-        with os.fdopen(os.open(folder / LOG, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as log:
-            child = subprocess.Popen(
-                [sys.executable, "-I", "-m", "unveil.execution.child", str(folder)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder, start_new_session=True, umask=0o077,
-                env=scrubbed_environment(mark, folder, _PASSED_ON),
-            )  # fmt: skip
-        try:
-            child.wait()
-        except BaseException:  # a person ends it: nothing may go on over there
-            child.send_signal(signal.SIGTERM)
-            child.wait()
-            raise
-        answers = _answers(folder)
+        play_to_the_end(folder, request)
+        answers = answers_in(folder)
         result = load_result(folder)
         if not answers:
             said = result.message if result is not None else "its child ended without an answer"
             raise RefusedError(f"no host answered to {pattern!a}: {said}", hint="look at the inventory and the pattern")
         shutil.rmtree(folder, ignore_errors=True)
         return answers
+
+
+def play_to_the_end(folder: Path, request: Request, stop: threading.Event | None = None) -> None:
+    """Carry out a request in its folder, and wait until it is over.
+
+    Args:
+        stop: whoever sets it ends the playbook with all its processes.
+    """
+    write_durably(folder / REQUEST, encode(request))
+    with os.fdopen(os.open(folder / LOG, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as log:
+        child = subprocess.Popen(
+            [sys.executable, "-I", "-m", "unveil.execution.child", str(folder)],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder, start_new_session=True, umask=0o077,
+            env=scrubbed_environment(request.mark, folder, _PASSED_ON),
+        )  # fmt: skip
+    try:
+        while stop is not None and child.poll() is None:
+            if stop.wait(_LOOK_S):
+                child.send_signal(signal.SIGTERM)
+                break
+        child.wait()
+    except BaseException:  # a person ends it: nothing may go on over there
+        child.send_signal(signal.SIGTERM)
+        child.wait()
+        raise
 
 
 def _inventory_files(inventory: str) -> Iterator[Path]:
@@ -193,7 +208,7 @@ def _inventory_files(inventory: str) -> Iterator[Path]:
             yield from (folder, *sorted(folder.rglob("*")))
 
 
-def _answers(folder: Path) -> dict[str, HostAnswer]:
+def answers_in(folder: Path) -> dict[str, HostAnswer]:
     """Return what each host said, from the events."""
     answers: dict[str, HostAnswer] = {}
     try:

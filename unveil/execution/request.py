@@ -78,6 +78,7 @@ class Request:
         inventory: an Ansible inventory, for other hosts than this; empty for this host alone.
         hosts: the host pattern of that inventory.
         wanted: host → what is read or written there, for our own playbook that only does that.
+        bare: the playbook brings its variables itself (`several.py`).
     """
 
     run: str
@@ -93,6 +94,7 @@ class Request:
     inventory: str = ""
     hosts: str = ""
     wanted: Mapping[str, tuple[Wanted, ...]] | None = None
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,13 +175,20 @@ def extravars(request: Request) -> dict[str, Any]:
     Ansible would take ``{{ lookup('pipe', …) }}`` in an extra variable for a template and run it; one that is wrapped
     in ``__ansible_unsafe`` stays the text that it is (trap T6).
     """
-    settings = [{"address": address, "value": value} for address, value in request.settings]
-    values: dict[str, Any] = {**request.variables, "unveil_settings": settings, "unveil_host_root": request.host_root}
+    if request.bare:
+        return {}
+    values = given(request.variables, request.settings, request.host_root)
     if request.inventory:
         values["unveil_target"] = request.hosts
     if request.wanted is not None:
         values["unveil_wanted"] = {host: encode(each) for host, each in request.wanted.items()}
     return {name: inert(encode(value)) for name, value in values.items()}
+
+
+def given(variables: Mapping[str, FactValue], settings: tuple[tuple[str, str], ...], host_root: str) -> dict[str, Any]:
+    """Return what every playbook of a remediation is given."""
+    asked = [{"address": address, "value": value} for address, value in settings]
+    return {**variables, "unveil_settings": asked, "unveil_host_root": host_root}
 
 
 def inert(value: Any) -> Any:

@@ -59,7 +59,9 @@ def _draw(status: dict[str, Any], episodes: list[dict[str, Any]]) -> None:
             style=draw.COLOURS.get(verdict["state"], ""),
         )
     if (rhythm := status["rhythm"]) is not None:
-        draw.line(f"work repeats every {rhythm['period_s']:.3g} s, by what the NICs send")
+        draw.line(f"work repeats every {rhythm['period_s']:.3g} s, by {rhythm['source']}")
+    elif window is not None:
+        draw.line(f"no rhythm in the work; {status['rhythm_absent']}", style="dim")
     draw.line(
         f"knowledge base generation {knowledge['generation']}: {knowledge['fingerprints']} fingerprints, "
         f"{knowledge['remediations']} remediations; profile {status['profile']}"

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from unveil.features.catalogue import FEATURES
+from unveil.features.progress import CONFIDENCE, RATE, STEP
 from unveil.records.fingerprint import FactClause, FeatureClause
 
 if TYPE_CHECKING:
     from unveil.records.fingerprint import Fingerprint
+
+PROGRESS_METRICS = frozenset((RATE, STEP, CONFIDENCE))  # no host is blind to them for good: work may begin any time
 
 
 def needs(fingerprint: Fingerprint) -> frozenset[str]:
@@ -22,6 +25,6 @@ def needs(fingerprint: Fingerprint) -> frozenset[str]:
         elif isinstance(clause, FeatureClause):
             for feature in filter(None, (clause.feature, clause.per)):
                 formula = FEATURES[feature].formula
-                names |= {channels.metric for channels in formula.channels}
+                names |= {channels.metric for channels in formula.channels} - PROGRESS_METRICS
                 names |= formula.facts
     return frozenset(names)

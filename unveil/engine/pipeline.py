@@ -9,7 +9,7 @@ outcomes.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from unveil.attribution.attribute import attribute
@@ -18,6 +18,7 @@ from unveil.detection.ensemble import Ensemble, EnsembleSettings
 from unveil.engine.trail import Trail
 from unveil.features.catalogue import FEATURES
 from unveil.features.extract import Extractor
+from unveil.features.load import is_load
 from unveil.features.progress import Progress
 from unveil.matching.correlate import Correlator
 from unveil.matching.episodes import EpisodeTracker
@@ -169,8 +170,8 @@ class Pipeline:
         return None if answer in (None, Answer.UNKNOWN) else answer is Answer.MATCH
 
     def _judge(self, window: Window, facts: FactTable) -> Outcome:
-        vector = self._extractor.extract(window, facts)
-        self.progress.push(window)
+        known = self.progress.push(window)
+        vector = self._extractor.extract(replace(window, blocks=(*window.blocks, known)), facts)
         self._recent.append(vector)
         judgement = self.ensemble.judge(vector)
         shares = attribute(judgement, largest=KEPT_SHARES.get(judgement.verdict.state, ORDINARY_SHARES))
@@ -223,7 +224,9 @@ class Pipeline:
             declared = FEATURES[feature.name]
             if not declared.detect and feature.name not in self._compared:
                 return None
-            return Trait(subsystem=declared.subsystem, log=declared.log, judged=declared.detect)
+            return Trait(
+                subsystem=declared.subsystem, log=declared.log, judged=declared.detect, load=is_load(feature.name)
+            )
 
         return select(layout, trait)
 

@@ -206,6 +206,7 @@ class RecordedWatch:
             "rule": self._rule,
             "window": None if latest is None else encode(latest.summary),
             "rhythm": encode(self.pipeline.progress.rhythm),
+            "rhythm_absent": self.pipeline.progress.reason,
             "knowledge": encode(self.knowledge.state),
             "trained": self.trained,
             "training": "trained" if self.trained else "not trained yet",

@@ -92,6 +92,7 @@ def describe(watch: Watch) -> dict[str, Any]:
         "rule": watch.config.rule,
         "window": None if latest is None else encode(latest.summary),
         "rhythm": encode(watch.pipeline.progress.rhythm),
+        "rhythm_absent": watch.pipeline.progress.reason,
         "knowledge": encode(watch.knowledge.state),
         "trained": watch.training.trained,
         "training": watch.training.describe(now_s),

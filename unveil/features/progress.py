@@ -1,57 +1,205 @@
-"""Progress: at which rhythm the work on this host advances, as far as what its NICs send tells."""
+"""Progress: at which rhythm the work on this host advances, as far as its counters tell.
+
+What a job repeats it repeats in everything that it uses. What the NICs send tells best: it is read ten times a second
+and silent between two exchanges. Where they have no rhythm, the energy that the GPUs take may have one, and where they
+are quiet as well, the softirqs of devices and what the disks read; these are asked last, as their strongest line may
+be that of an epoch or of a checkpoint.
+
+What is read once a second cannot tell a step of a second from one of 0.8 s that happens to be caught at other places
+each time. So from there only rhythms of four seconds and more are told, and only where the counter swings by more than
+what a faster one leaves of itself in sums over a second: the sinc of its frequency, at most 0.3, of at most twice the
+mean.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unveil.features.rhythm import RhythmTracker
-from unveil.records.sample import Tier
+from unveil.features.families import single
+from unveil.features.feature import Stat, Trouble, feature
+from unveil.features.rhythm import RhythmTracker, Sight
+from unveil.records.metric import Channel
+from unveil.records.sample import Layout, SampleBlock, Tier
 
 if TYPE_CHECKING:
-    from unveil.features.rhythm import Rhythm
-    from unveil.records.sample import Layout
+    from numpy.typing import NDArray
+
     from unveil.records.window import Window
 
 SENT = "network.tx_bytes"
 TICK_S = 0.1
-_GAP = 3  # ticks: a longer hole parts two rhythms, a shorter one only blurs them
+RATE, STEP, CONFIDENCE = "cpu.progress_rate", "cpu.progress_step", "cpu.progress_confidence"
+_LAYOUT = Layout((Channel(RATE), Channel(STEP), Channel(CONFIDENCE)))
+_GAP = 3  # samples: a longer hole parts two rhythms, a shorter one only blurs them
+_LAYOUTS = 8  # of a tier's sources, that are remembered
+_SILENT = 8  # windows without a sample, after which what was told is old: the source stopped or is read less often
+_OF_DEVICES = frozenset(("NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET"))  # the others follow the clock
+
+PROGRESS = tuple(
+    feature(f"{metric}.last", meaning, single(metric, Stat.LAST), unit=unit, trouble=trouble, detect=False)
+    for metric, meaning, unit, trouble in (
+        (RATE, "steps that the work of this host makes, absent while none is sure", "1/s", Trouble.DOWN),
+        (STEP, "time that a step of the work of this host takes, absent while none is sure", "s", Trouble.UP),
+        (CONFIDENCE, "how well the last three looks at the step time agree", "share", Trouble.DOWN),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """A counter that may tell the rhythm.
+
+    Attributes:
+        told: what it is, for a person: "by …".
+        floor: of its sum, per second; below, whatever repeats in it is a heartbeat and not the work.
+        fallback: asked only while the NICs are quiet.
+    """
+
+    metric: str
+    told: str
+    tier: Tier
+    sight: Sight
+    floor: float
+    fallback: bool = False
+
+    def means(self, channel: Channel) -> bool:
+        """Return whether a channel is part of the sum. NICs that come and go shift the level, no more."""
+        if channel.metric != self.metric or channel.label("nic") == "lo":
+            return False
+        return len(channel.labels) == 1 and (channel.label("vector") or "NET_RX") in _OF_DEVICES
+
+
+_TICKS = Sight(interval_s=TICK_S)
+_SECONDS = Sight(interval_s=1.0, stretch=300, least=120, every=15, fastest=4.0, swing=0.6)
+SIGNALS = (
+    Signal(metric=SENT, told="what the NICs send", tier=Tier.FAST, sight=_TICKS, floor=1e5),
+    Signal(metric="gpu.energy", told="the energy that the GPUs take", tier=Tier.MEDIUM, sight=_SECONDS, floor=20.0),
+    Signal(
+        metric="cpu.softirqs", told="the softirqs of devices", tier=Tier.FAST, sight=_TICKS, floor=200.0, fallback=True
+    ),
+    Signal(
+        metric="storage.read_bytes", told="what the disks read", tier=Tier.MEDIUM, sight=_SECONDS, floor=1e6,
+        fallback=True,
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """The step of the work on a host.
+
+    Attributes:
+        period_s: time from one to the next, seconds.
+        strength: of its line over its surroundings.
+        confidence: agreement of the last looks, 0 to 1.
+        source: what tells it.
+    """
+
+    period_s: float
+    strength: float
+    confidence: float
+    source: str
 
 
 class Progress:
-    """Takes the windows of one host, in order, and follows the rhythm of all that its NICs send together."""
+    """Takes the windows of one host, in order, and follows the rhythm of its work."""
 
     def __init__(self) -> None:
-        self._tracker = RhythmTracker(TICK_S)
-        self._layout: Layout | None = None
-        self._columns = np.empty(0, np.intp)
-        self._until_ns = 0
+        self._followers = tuple(_Follower(signal) for signal in SIGNALS)
 
     @property
-    def rhythm(self) -> Rhythm | None:
-        """Return the rhythm now; None when there is none, or it is not sure, or nothing is sent."""
-        return self._tracker.rhythm
+    def rhythm(self) -> Step | None:
+        """Return the rhythm now; None when there is none, or it is not sure, or nothing is done."""
+        return next((step for each in self._asked() if (step := each.step) is not None), None)
+
+    @property
+    def reason(self) -> str:
+        """Return why there is no rhythm; empty when there is one."""
+        if self.rhythm is not None:
+            return ""
+        told = [f"{each.signal.told}: {each.reason}" for each in self._asked() if each.reason]
+        return "; ".join(told) or "nothing is measured that could tell"
+
+    def push(self, window: Window) -> SampleBlock:
+        """Take what is new in a window; return what is known now as a sample at its end, NaN while nothing is."""
+        for each in self._followers:
+            each.push(window)
+        step = self.rhythm
+        known = (np.nan,) * 3 if step is None else (1.0 / step.period_s, step.period_s, step.confidence)
+        return SampleBlock(
+            tier=Tier.SLOW, layout=_LAYOUT, times_ns=np.array([window.end_ns]), values=np.array([known])
+        )  # fmt: skip
+
+    def _asked(self) -> tuple[_Follower, ...]:
+        quiet = self._followers[0].quiet
+        return tuple(each for each in self._followers if quiet or not each.signal.fallback)
+
+
+class _Follower:
+    """Follows one signal."""
+
+    def __init__(self, signal: Signal) -> None:
+        self.signal = signal
+        self._tracker = RhythmTracker(signal.sight)
+        self._columns: dict[Layout, NDArray[np.intp]] = {}
+        self._until_ns = 0
+        self._silent = 0
+        self._seen = False
+
+    @property
+    def quiet(self) -> bool:
+        return self._tracker.level < self.signal.floor
+
+    @property
+    def step(self) -> Step | None:
+        found, agreement = self._tracker.rhythm, self._tracker.agreement
+        if found is None or agreement is None or self.quiet:
+            return None
+        return Step(
+            period_s=found.period_s, strength=found.strength, confidence=agreement, source=self.signal.told
+        )  # fmt: skip
+
+    @property
+    def reason(self) -> str:
+        """Return why it tells no step; empty where this host does not have it."""
+        if not self._seen:
+            return ""
+        if not self._tracker.enough:
+            return "too little was seen yet"
+        return "next to nothing happens" if self.quiet else "nothing repeats for long enough"
 
     def push(self, window: Window) -> None:
-        """Take what is new in a window."""
+        found = False
         for block in window.blocks:
-            if block.tier is Tier.FAST and (block.layout is self._layout or self._look_at(block.layout)):
-                begin = max(int(block.times_ns.searchsorted(self._until_ns, side="right")) - 1, 0)
-                times = block.times_ns[begin:]
-                amounts = np.nan_to_num(np.diff(block.values[begin:, self._columns], axis=0)).sum(axis=1)
-                # A counter that went back has begun anew: what it sent meanwhile is not known.
-                hole = bool((np.diff(times) > _GAP * TICK_S * 1e9).any()) or bool((amounts < 0).any())
-                self._tracker.push(np.array([np.nan]) if hole else amounts)
+            if block.tier is self.signal.tier and len(columns := self._columns_of(block.layout)):
+                found = self._take(block, columns) or found
         self._until_ns = window.end_ns
+        self._silent = 0 if found else self._silent + 1
+        if self._silent == _SILENT:
+            self._tracker.push(np.array([np.nan]))
 
-    def _look_at(self, layout: Layout) -> bool:
-        """Find the columns of a layout; tell whether it has any. NICs that come and go shift the level, no more."""
-        found = [
-            column
-            for column, channel in enumerate(layout.channels)
-            if channel.metric == SENT and channel.label("nic") not in (None, "lo")
-        ]
-        if found:
-            self._layout, self._columns = layout, np.array(found, np.intp)
-        return bool(found)
+    def _take(self, block: SampleBlock, columns: NDArray[np.intp]) -> bool:
+        """Take a block's samples since the last window; return whether there are any."""
+        begin = max(int(block.times_ns.searchsorted(self._until_ns, side="right")) - 1, 0)
+        times = block.times_ns[begin:]
+        if len(times) < 2:
+            return False
+        interval_s = self.signal.sight.interval_s
+        amounts = np.nan_to_num(np.diff(block.values[begin:, columns], axis=0)).sum(axis=1)
+        # A counter that went back has begun anew: what it did meanwhile is not known.
+        hole = bool((np.diff(times) > _GAP * interval_s * 1e9).any()) or bool((amounts < 0).any())
+        self._tracker.push(np.array([np.nan]) if hole else amounts)
+        return True
+
+    def _columns_of(self, layout: Layout) -> NDArray[np.intp]:
+        columns = self._columns.get(layout)
+        if columns is None:
+            found = [column for column, channel in enumerate(layout.channels) if self.signal.means(channel)]
+            if len(self._columns) == _LAYOUTS:
+                self._columns.clear()
+            columns = self._columns[layout] = np.array(found, np.intp)
+            self._seen = self._seen or bool(found)
+        return columns

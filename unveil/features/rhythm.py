@@ -5,8 +5,9 @@ stands far above its surroundings is that rhythm; where none does, there is none
 
 The strength of a line is its power over the smooth part of the spectrum at its place, since loads drift and the slow
 end is always strong. Of noise, the strongest of some hundred bins stands about ten times above them and hardly ever
-thirty times, as the tests show. A rhythm faster than two ticks cannot be seen (Nyquist), one slower than an eighth of
-the stretch is not believed.
+thirty times, as the tests show. A rhythm faster than two samples cannot be seen (Nyquist), one slower than an eighth of
+the stretch is not believed. One that is faster still looks like a slower one, only fainter, as a counter smooths what
+happens between two samples: where that is likely, the line must swing by more than a faster one could (``Sight``).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 STRETCH = 600  # samples: a minute of ticks
 LEAST = 300
+FASTEST = 2.5  # samples: nearer to two, a rhythm and its mirror image blur into one line
 STRONG = 30.0
 """Strength from which a rhythm is claimed."""
 CYCLES = 8  # that the stretch must hold
@@ -36,6 +38,26 @@ EVERY = 100  # samples between two looks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What can be seen of a counter; the defaults are for one that is read ten times a second.
+
+    Attributes:
+        interval_s: time between two samples.
+        stretch, least: samples that are looked at, at most and at least.
+        every: samples between two looks.
+        fastest: samples that the fastest rhythm told has.
+        swing: least amplitude of its line as a share of the counter's mean; a burst once a period has 2.
+    """
+
+    interval_s: float
+    stretch: int = STRETCH
+    least: int = LEAST
+    every: int = EVERY
+    fastest: float = FASTEST
+    swing: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rhythm:
     """A rhythm: its period in seconds, and how far its line stands above its surroundings."""
 
@@ -43,28 +65,30 @@ class Rhythm:
     strength: float
 
 
-def rhythm(amounts: NDArray[np.float64], interval_s: float) -> Rhythm | None:
+def rhythm(amounts: NDArray[np.float64], sight: Sight) -> Rhythm | None:
     """Return the strongest rhythm of a stretch; None when no line is strong enough.
 
     Args:
         amounts: shape (samples,), what happened in each interval; finite.
-        interval_s: time between two samples.
+        sight: what can be seen of them.
     """
-    if len(amounts) < LEAST:
+    if len(amounts) < sight.least:
         return None
     known = amounts.tolist()
     low, high = quantile(known, 0.02), quantile(known, 0.98)  # a checkpoint's burst is no part of a rhythm
     bounded = np.clip(amounts, low, high)
     if high <= low:
         return None
-    bounded = (bounded - bounded.mean()) / (high - low)
+    level = bounded.mean()
+    bounded = (bounded - level) / (high - low)
     power = np.square(np.abs(np.fft.rfft(bounded * np.hanning(len(bounded)), PADDING * len(bounded))))
-    step_hz = 1.0 / (interval_s * PADDING * len(bounded))
+    step_hz = 1.0 / (sight.interval_s * PADDING * len(bounded))
     first = int(np.ceil(CYCLES * PADDING))
-    last = len(power) - PADDING  # the Nyquist frequency's own line is an artefact
+    last = int(PADDING * len(bounded) / sight.fastest)
     strength = power[first:last] / _surroundings(power[first:last], first)
     peak = int(strength.argmax())
-    if strength[peak] < STRONG:
+    amplitude = 4.0 * np.sqrt(power[first + peak]) / len(bounded) * (high - low)  # a Hann window halves it
+    if strength[peak] < STRONG or amplitude < sight.swing * level:
         return None
     found = (first + peak + _between(power, first + peak)) * step_hz
     for part in (2, 3, 4):  # a step of several equal bursts shows its harmonics first
@@ -113,9 +137,9 @@ def _between(power: NDArray[np.float64], peak: int) -> float:
 class RhythmTracker:
     """Follow the rhythm of one counter. A rhythm is told once three looks in a row agree within three percent."""
 
-    def __init__(self, interval_s: float) -> None:
-        self._interval_s = interval_s
-        self._amounts: deque[float] = deque(maxlen=STRETCH)
+    def __init__(self, sight: Sight) -> None:
+        self._sight = sight
+        self._amounts: deque[float] = deque(maxlen=sight.stretch)
         self._looks: deque[Rhythm | None] = deque(maxlen=AGREEING)
         self._since = 0
 
@@ -127,15 +151,30 @@ class RhythmTracker:
             return
         self._amounts.extend(amounts.tolist())
         self._since += len(amounts)
-        if self._since >= EVERY and len(self._amounts) >= LEAST:
+        if self._since >= self._sight.every and self.enough:
             self._since = 0
-            self._looks.append(rhythm(np.fromiter(self._amounts, np.float64), self._interval_s))
+            self._looks.append(rhythm(np.fromiter(self._amounts, np.float64), self._sight))
+
+    @property
+    def enough(self) -> bool:
+        """Tell whether there are samples enough to look at."""
+        return len(self._amounts) >= self._sight.least
+
+    @property
+    def level(self) -> float:
+        """Return what happens in a second, on average over the stretch."""
+        return sum(self._amounts) / (len(self._amounts) * self._sight.interval_s) if self._amounts else 0.0
 
     @property
     def rhythm(self) -> Rhythm | None:
         """Return the rhythm now; None when there is none or it is not sure."""
-        looks = [look for look in self._looks if look is not None]
-        if len(looks) < AGREEING:
+        return self._looks[-1] if self.agreement is not None else None
+
+    @property
+    def agreement(self) -> float | None:
+        """Return how well the last looks agree: 1 for one period, 0 for three percent apart; None beyond."""
+        periods = [look.period_s for look in self._looks if look is not None]
+        if len(periods) < AGREEING:
             return None
-        periods = [look.period_s for look in looks]
-        return looks[-1] if max(periods) <= (1 + AGREE) * min(periods) else None
+        apart = max(periods) / min(periods) - 1
+        return 1.0 - apart / AGREE if apart <= AGREE else None

@@ -1,4 +1,8 @@
-"""How punctual the watcher itself is. The sampler gives these values; there is no file behind them."""
+"""What the watcher finds out by itself; there is no file behind it.
+
+How punctual it is, which the sampler tells, and how fast the work on the host advances, which ``features.progress``
+makes of counters that others give.
+"""
 
 from __future__ import annotations
 
@@ -24,5 +28,20 @@ METRICS = (
         kind=Kind.COUNTER,
         source="watcher",
         meaning="ticks that never came",
+    ),
+    *(
+        Metric(
+            name=f"cpu.progress_{name}",
+            subsystem=Subsystem.CPU,
+            unit=unit,
+            kind=Kind.GAUGE,
+            source="watcher",
+            meaning=meaning,
+        )
+        for name, unit, meaning in (
+            ("rate", "1/s", "steps that the work makes, by what repeats in other counters"),
+            ("step", "s", "time from one step of the work to the next"),
+            ("confidence", "1", "how well the last looks at the step time agree, 0 to 1"),
+        )
     ),
 )

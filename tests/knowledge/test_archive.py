@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from unveil.errors import BadInputError, UnreadableError
 from unveil.knowledge import archive as module
-from unveil.knowledge.archive import MANIFEST, archive_of, gather, read_archive, write_archive
+from unveil.knowledge.archive import MANIFEST, archive_of, gather, is_older, read_archive, write_archive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -185,3 +185,18 @@ def test_no_file_from_elsewhere_is_packed_as_a_schema(kb: Path, tmp_path: Path) 
     os.mkfifo(link)
     with pytest.raises(UnreadableError, match="no plain file"):
         gather(kb)
+
+
+@pytest.mark.parametrize(
+    ("version", "than", "older"),
+    [
+        ("7", "8", True), ("8", "7", False), ("7", "7", False), ("9", "10", True), ("1.4", "1.4.1", True),
+        ("1.0", "1", False), ("2026.11.29", "2026.12.1", True), ("v1.2", "1.3", True), ("1-2", "1-3", True),
+        ("7-rc1", "8", False), ("123456789012", "223456789012", False), ("7", "223456789012", False),
+    ],
+)  # fmt: skip
+def test_numbers_have_an_order_and_parts_of_digests_have_none(version: str, than: str, older: bool) -> None:
+    this, other = ({"name": "site", "version": each, "digest": f"{each if len(each) == 12 else 'ab'}ab"}
+                   for each in (version, than))  # fmt: skip
+    assert is_older(this, other) is older
+    assert not is_older(this, {**other, "name": "another"})

@@ -63,6 +63,30 @@ def test_the_link_goes_over_in_one_step_and_comes_back(pack: Callable[..., Archi
     assert kept == ["0003-site-6", "0004-site-7", "previous"]
 
 
+def test_an_older_version_is_refused_unless_it_is_meant(pack: Callable[..., Archive], target: Path) -> None:
+    install(pack("10", "high"), target)
+    for older in ("9", "9.99", "009"):
+        with pytest.raises(RefusedError, match=f"site {older} is older than 10, which is in use"):
+            install(pack(older), target)
+        assert level(target) == "high"
+    install(pack("9"), target, downgrade=True)
+    assert level(target) == "low"
+    install(pack("9", "high"), target)  # the same version is not an older one
+    roll_back(target)
+
+
+def test_versions_without_an_order_and_other_packs_are_older_than_nothing(
+    kb: Path, pack: Callable[..., Archive], target: Path
+) -> None:
+    install(pack("10"), target)
+    install(archive_of(gather(kb), name="other", version="1", unveil="1"), target)
+    install(pack(""), target)  # a part of its digest
+    install(pack("3-rc1"), target)
+    (target / "kb.json").write_text("{")
+    install(pack("2"), target)
+    assert target.readlink().name == "0005-site-2"
+
+
 def test_the_inventory_is_the_sites_and_goes_with_it(pack: Callable[..., Archive], target: Path) -> None:
     install(pack("6"), target)
     values = target / "inventory/values.yml"

@@ -15,6 +15,8 @@ DESCRIPTION = """Put a pack into use at --kb DIR: everything or nothing, in one 
 with the site's inventory, which stays. A running watcher goes over to it by itself. Once DIR/inventory/allowed_signers
 is there (or --signers is given), a pack must be signed by one of them.
 
+An older version of the pack in use (7 after 8) is refused without --downgrade: its signature is as good as ever.
+
 DIR becomes a symbolic link into DIR.installed/. --rollback puts into use again what was there before."""
 EXAMPLE = "unveil kb install site-7.tar.gz --kb /etc/unveil/kb"
 
@@ -24,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("pack", type=Path, metavar="PACK", nargs="?", help="made by `unveil kb pack`")
     what.add_argument("--rollback", action="store_true", help="put into use again what was there before")
+    parser.add_argument("--downgrade", action="store_true", help="also when a newer version is in use")
     kb_verify.add_signers(parser)
 
 
@@ -39,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         signed_by, done = None, roll_back(target)
     else:
         archive, signed_by = kb_verify.check(arguments.pack, target, arguments.signers)
-        done = install(archive, target)
+        done = install(archive, target, downgrade=arguments.downgrade)
     if arguments.json:
         draw.print_json({**encode(done), "signer": signed_by})
         return 0

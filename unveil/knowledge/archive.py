@@ -32,6 +32,8 @@ MAX_ARCHIVE_BYTES = 64_000_000
 MAX_TOTAL_BYTES = 256_000_000
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_NUMBERS = re.compile(r"v?[0-9]+(?:[._-][0-9]+)*")
+_DIGEST_PART = 12  # letters that stand in for a version
 _FORM = 1  # of the manifest
 _MOST_NAME = 4096  # bytes of a path
 
@@ -66,6 +68,25 @@ class Archive:
         return f"{json.dumps(told, indent=1)}\n".encode()
 
 
+def is_older(told: Mapping[str, Any], than: Mapping[str, Any]) -> bool:
+    """Return whether a manifest is that of an older version of the same pack; False where versions have no order.
+
+    Numbers have one (7, 2026.11.29, 1.4-2). A part of a digest, which stands in for a version, has none.
+    """
+    this, other = _order(told), _order(than)
+    return told["name"] == than["name"] and this is not None and other is not None and this < other
+
+
+def _order(told: Mapping[str, Any]) -> list[int] | None:
+    version, digest = told["version"], told["digest"]
+    if not _NUMBERS.fullmatch(version) or (len(version) == _DIGEST_PART and digest.startswith(version)):
+        return None
+    numbers = [int(each) for each in re.split(r"[._-]", version.removeprefix("v"))]
+    while numbers and not numbers[-1]:  # 1.0 is 1
+        numbers.pop()
+    return numbers
+
+
 def gather(root: Path) -> dict[str, bytes]:
     """Return the files of a knowledge base that go into a pack: what is loaded, and the schemas for editors.
 
@@ -98,7 +119,7 @@ def archive_of(files: Mapping[str, bytes], *, name: str, version: str = "", unve
     """
     files = dict(sorted(files.items()))
     digest = _digest(files)
-    version = version or digest[:12]
+    version = version or digest[:_DIGEST_PART]
     for what, text in (("name", name), ("version", version)):
         if not _NAME.fullmatch(text):
             hint = "lower case letters, digits, '.', '_' and '-', 64 at most"
@@ -124,7 +145,7 @@ def read_archive(content: bytes) -> Archive:
         BadInputError: it is none, or holds something that no pack may hold.
     """
     files = _members(_unzipped(content))
-    manifest = _manifest(files.pop(MANIFEST, b""))
+    manifest = read_manifest(files.pop(MANIFEST, b""))
     found = {path: hashlib.sha256(text).hexdigest() for path, text in files.items()}
     if found != manifest["files"]:
         odd = sorted(set(found.items()) ^ set(manifest["files"].items()))[0][0]
@@ -199,7 +220,12 @@ def _may_be(path: str) -> bool:
     return path == MANIFEST or (clean and len(parts) > 1 and parts[0] in FOLDERS and len(path) <= 1000)
 
 
-def _manifest(content: bytes) -> dict[str, Any]:
+def read_manifest(content: bytes) -> dict[str, Any]:
+    """Return what a pack's manifest says: its `name`, `version`, `digest` and the digests of its `files`.
+
+    Raises:
+        BadInputError: it is none.
+    """
     try:
         told = json.loads(content)
     except (ValueError, RecursionError):

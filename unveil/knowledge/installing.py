@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unveil.errors import BadInputError, ConflictError, RefusedError, UnwritableError
-from unveil.knowledge.archive import MANIFEST
+from unveil.knowledge.archive import MANIFEST, is_older, read_manifest
 from unveil.knowledge.content import FINGERPRINTS, FOLDERS, INVENTORY
 from unveil.knowledge.loading import load
 from unveil.knowledge.signing import SIGNERS
@@ -46,17 +46,20 @@ class Installed:
     before: str
 
 
-def install(archive: Archive, target: Path) -> Installed:
+def install(archive: Archive, target: Path, *, downgrade: bool = False) -> Installed:
     """Put a pack into use.
 
+    Args:
+        downgrade: whether it may be older than what is in use. An old pack keeps its good signature for ever: whoever
+            can hand one in could bring back what a newer one took away.
+
     Raises:
-        RefusedError: *target* is something that was not installed.
+        RefusedError: *target* is something that was not installed, or a newer version of the pack.
         BadInputError: the pack does not load together with the site's inventory.
         ConflictError: another installation is under way.
         UnwritableError: the disk does not take it; nothing was changed.
     """
-    files = {MANIFEST: archive.manifest, **archive.files}
-    return _put(files, f"{archive.name}-{archive.version}", target)
+    return _put(archive, target, downgrade=downgrade)
 
 
 def roll_back(target: Path) -> Installed:
@@ -68,7 +71,7 @@ def roll_back(target: Path) -> Installed:
     before = _installed(target) / PREVIOUS
     if not target.is_symlink() or not (before / FINGERPRINTS).is_dir():
         raise RefusedError(f"nothing was installed at {target} before what is there")
-    return _put(None, "", target)
+    return _put(None, target, downgrade=True)
 
 
 def _before(target: Path) -> tuple[dict[str, bytes], str]:
@@ -78,8 +81,8 @@ def _before(target: Path) -> tuple[dict[str, bytes], str]:
     return files, folder.name[_WIDTH + 1 :]
 
 
-def _put(files: Mapping[str, bytes] | None, name: str, target: Path) -> Installed:
-    """Put files into use, those of the installation before when None. What is there is looked at under the lock: what
+def _put(archive: Archive | None, target: Path, *, downgrade: bool) -> Installed:
+    """Put a pack into use, the installation before when None. What is there is looked at under the lock: what
     another installation has replaced by then is neither read half nor taken for a place without an inventory.
     """
     installed = _installed(target)
@@ -89,12 +92,28 @@ def _put(files: Mapping[str, bytes] | None, name: str, target: Path) -> Installe
     try:
         with _locked(installed):
             current = target.resolve() if target.exists() else None
-            if files is None:
+            if archive is None:
                 files, name = _before(target)
+            else:
+                files, name = {MANIFEST: archive.manifest, **archive.files}, f"{archive.name}-{archive.version}"
+            if not downgrade and current is not None:
+                _refuse_older(files[MANIFEST], current)
             return _exchange(files, name, target, current)
     except OSError as error:
         what = f"{error.filename or target} cannot be written: {error.strerror}"
         raise UnwritableError(what, hint="what was in use still is") from error
+
+
+def _refuse_older(manifest: bytes, current: Path) -> None:
+    """Refuse what is older than what is in use; what says nothing of its version is older than nothing."""
+    told = read_manifest(manifest)
+    try:
+        there = read_manifest((current / MANIFEST).read_bytes())
+    except (OSError, BadInputError):
+        return
+    if is_older(told, there):
+        what = f"{told['name']} {told['version']} is older than {there['version']}, which is in use"
+        raise RefusedError(what, hint="--downgrade installs it all the same; --rollback takes the last one back")
 
 
 def _exchange(files: Mapping[str, bytes], name: str, target: Path, current: Path | None) -> Installed:

@@ -18,7 +18,6 @@ from unveil.detection.ensemble import Ensemble, EnsembleSettings
 from unveil.engine.trail import Trail
 from unveil.features.catalogue import FEATURES
 from unveil.features.extract import Extractor
-from unveil.features.load import is_load
 from unveil.features.progress import Progress
 from unveil.matching.correlate import Correlator
 from unveil.matching.episodes import EpisodeTracker
@@ -224,9 +223,7 @@ class Pipeline:
             declared = FEATURES[feature.name]
             if not declared.detect and feature.name not in self._compared:
                 return None
-            return Trait(
-                subsystem=declared.subsystem, log=declared.log, judged=declared.detect, load=is_load(feature.name)
-            )
+            return Trait(subsystem=declared.subsystem, log=declared.log, judged=declared.detect)
 
         return select(layout, trait)
 

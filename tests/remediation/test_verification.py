@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from unveil.records.remediation import Improvement
 from unveil.records.run import RunState
 from unveil.remediation.lifecycle import STEPS, Cause
 from unveil.remediation.verification import Outcome, Verifier
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 
 WRITTEN = {"irq:24/smp_affinity_list": "4-7"}
 BETTER = {"network.irq_remote_share.rate": 0.05, "cpu.idle.rate": 0.6}
+
+
+STEP = "cpu.progress_rate.last"
 
 
 @pytest.fixture
@@ -112,3 +117,44 @@ def test_a_value_before_of_zero_is_compared_by_the_plain_difference(
     verifier = Verifier(drawn(), 0.0, written={}, baseline=baseline)
     verifier.push(vector({"network.irq_remote_share.rate": 0.25, "cpu.idle.rate": 0.0}), False, {}, 4.0)
     assert [each.change for each in verifier.measured()] == [0.25, 0.0]
+
+
+@pytest.fixture
+def slow_effect(drawn: Callable[..., Plan], vector: Callable[..., FeatureVector]) -> Callable[..., tuple[Any, int]]:
+    """Verify a fix whose rule also asks for steps at least two per cent faster, from the 20th second on."""
+
+    def verify(before: float | None, steps: Callable[[int], float | None]) -> tuple[Any, int]:
+        plan = drawn(rollback_triggers=("verify_failed",))
+        faster = Improvement(feature=STEP, direction="up", effect=0.02, optional=True, after_s=20.0)
+        rule = replace(plan.verification, improve=(*plan.verification.improve, faster))
+        baseline = {**plan.baseline, **({} if before is None else {STEP: before})}
+        verifier = Verifier(replace(plan, verification=rule, baseline=baseline), 1000.0, written=WRITTEN)
+        for second in range(1, 60):
+            told = {} if (now := steps(second)) is None else {STEP: now}
+            window = vector({**BETTER, **told}, wall_s=1000.0 + second)
+            if (outcome := verifier.push(window, False, WRITTEN, 1000.0 + second)) is not None:
+                return outcome, second
+        raise AssertionError("no answer")
+
+    return verify
+
+
+def test_an_optional_effect_counts_only_where_it_was_measured_before(slow_effect: Callable[..., Any]) -> None:
+    outcome, second = slow_effect(None, lambda _: 3.0)
+    assert (outcome.state, second) == (RunState.KEPT, 8)
+
+
+def test_an_optional_effect_is_waited_for_and_values_from_before_its_time_do_not_count(
+    slow_effect: Callable[..., Any],
+) -> None:
+    outcome, second = slow_effect(3.0, lambda second: 3.0 if second < 20 else 3.3)
+    assert (outcome.state, second) == (RunState.KEPT, 20)
+    assert outcome.measured[-2].change == pytest.approx(0.1)
+    outcome, second = slow_effect(3.0, lambda _: 3.0)
+    assert (outcome.state, outcome.cause, second) == (RunState.ROLLING_BACK, Cause.NOT_VERIFIED, 45)
+    assert STEP in outcome.detail
+
+
+def test_an_optional_effect_that_cannot_be_measured_any_more_does_not_count(slow_effect: Callable[..., Any]) -> None:
+    outcome, second = slow_effect(3.0, lambda second: 3.0 if second < 20 else None)
+    assert (outcome.state, outcome.cause, second) == (RunState.KEPT, Cause.VERIFIED, 45)

@@ -260,7 +260,13 @@ def _setting(data: Mapping[str, Any]) -> WantedSetting:
 
 def _improvements(entries: Iterable[Mapping[str, Any]]) -> tuple[Improvement, ...]:
     return tuple(
-        Improvement(feature=each["feature"], direction=each["direction"], effect=float(each["effect"]))
+        Improvement(
+            feature=each["feature"],
+            direction=each["direction"],
+            effect=float(each["effect"]),
+            optional=each.get("optional", False),
+            after_s=duration_s(each.get("after", "0s")),
+        )
         for each in entries
     )
 

@@ -111,13 +111,20 @@ def _verification(old: Remediation, new: Remediation) -> Iterator[Told]:
 def _improvements(
     what: str, old: tuple[Improvement, ...], new: tuple[Improvement, ...], *, larger: Effect
 ) -> Iterator[Told]:
-    before, after = ({(each.feature, each.direction): each.effect for each in side} for side in (old, new))
-    for (feature, direction), effect in before.items():
+    before, after = ({(each.feature, each.direction): each for each in side} for side in (old, new))
+    for (feature, direction), was in before.items():
         told = f"verify.{what} {feature} {direction}"
-        if (feature, direction) not in after:
+        if (now := after.get((feature, direction))) is None:
             yield Effect.LOOSENED, f"{told} is gone"
-        else:
-            yield from bound(told, effect, after[feature, direction], more=larger)
+            continue
+        yield from bound(told, was.effect, now.effect, more=larger)
+        yield from bound(f"{told} after", was.after_s, now.after_s, more=Effect.CHANGED, unit=" s")
+        if was.optional is not now.optional:
+            yield (
+                (Effect.LOOSENED, f"{told} is optional")
+                if now.optional
+                else (Effect.TIGHTENED, f"{told} must be measured")
+            )
     for feature, direction in after:
         if (feature, direction) not in before:
             yield Effect.TIGHTENED, f"verify.{what} {feature} {direction} is new"

@@ -71,11 +71,16 @@ class Improvement:
         direction: ``up`` or ``down``: which way is better (improve), or worse (must_not_worsen).
         effect: the least change that counts (improve), or the most that is tolerated (must_not_worsen), as a share
             of the value before (0.05 is five per cent).
+        optional: counts only where it was measured before; then it is waited for, and what is still absent in the end
+            does not count either.
+        after_s: time after the fix from which on values count, for what looks back further than a window.
     """
 
     feature: str
     direction: str
     effect: float
+    optional: bool = False
+    after_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,7 @@ class Measured:
         before, after: None where absent. *after* is the mean over the last windows.
         change: (after - before) / \\|before\\|; where before is 0 the plain difference, in the feature's own unit.
         holds: it improved as much as demanded, or did not worsen more than tolerated; None when unknown.
+        optional: what is unknown does not count.
     """
 
     feature: str
@@ -50,6 +51,7 @@ class Measured:
     after: float | None
     change: float | None
     holds: bool | None
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +117,7 @@ class Verifier:
         # The mean over the last windows, as many as the fingerprint must stay clear for, at least three.
         length = max(WORSE_WINDOWS, round(self._rule.clear_s))
         self._values: dict[str, deque[float]] = {each.feature: deque(maxlen=length) for each in features}
+        self._after_s = {each.feature: each.after_s for each in sorted(features, key=lambda each: each.after_s)}
 
     def push(
         self,
@@ -145,7 +148,7 @@ class Verifier:
         self._held_since = (self.started_s if self._held_since is None else self._held_since) if readable else wall_s
         settled = wall_s - self.started_s >= SETTLE_S
         if vector is not None and settled:
-            self._take(vector)
+            self._take(vector, wall_s - self.started_s)
             self._matching = matching
             if matching is False:
                 self._clear_since = wall_s if self._clear_since is None else self._clear_since
@@ -187,9 +190,9 @@ class Verifier:
                 return f"{address} reads {now.strip()[:200]!a}, we wrote {ours.strip()[:200]!a}"
         return None
 
-    def _take(self, vector: FeatureVector) -> None:
+    def _take(self, vector: FeatureVector, since_s: float) -> None:
         for name, values in self._values.items():
-            value = vector.get(name, self._place(name))
+            value = vector.get(name, self._place(name)) if since_s >= self._after_s[name] else None
             if value is None:
                 values.clear()
             else:
@@ -222,7 +225,10 @@ class Verifier:
             towards = change if each.direction == "up" else -change
             holds = towards >= each.effect if demand == "improve" else towards <= each.effect
         text = f"{demand}: {each.direction} by {'at least' if demand == 'improve' else 'at most'} {each.effect:g}"
-        return Measured(feature=each.feature, demand=text, before=before, after=after, change=change, holds=holds)
+        return Measured(
+            feature=each.feature, demand=text, before=before, after=after, change=change, holds=holds,
+            optional=each.optional,
+        )  # fmt: skip
 
     def _answer(self, wall_s: float, readable: bool) -> Outcome | None:
         measured = self.measured()
@@ -231,16 +237,15 @@ class Verifier:
             return self._failed(Cause.WORSENED, f"worse for {self._worse} windows: {names}", measured)
         held = readable and self._held_since is not None and wall_s - self._held_since >= self._rule.settings_hold_s
         clear = self._clear_since is not None and wall_s - self._clear_since >= self._rule.clear_s
-        if held and clear and all(each.holds is True for each in measured):
+        over = wall_s - self.started_s >= self._rule.within_s
+        if held and clear and all(_enough(each, over=over) for each in measured):
             return Outcome(
                 state=RunState.KEPT,
                 cause=Cause.VERIFIED,
                 detail=f"verified {wall_s - self.started_s:.0f} s after apply",
                 measured=measured,
             )
-        if wall_s - self.started_s < self._rule.within_s:
-            return None
-        return self._late(held, clear, measured)
+        return self._late(held, clear, measured) if over else None
 
     def _late(self, held: bool, clear: bool, measured: tuple[Measured, ...]) -> Outcome:
         """Return the answer when the time is up: what is certain first, and only then what is unknown."""
@@ -250,7 +255,7 @@ class Verifier:
             )
         if clear and (missed := [f"{each.feature} ({each.demand})" for each in measured if each.holds is False]):
             return self._failed(Cause.NOT_VERIFIED, f"the effect is missing: {', '.join(missed)}", measured)
-        unknown = [f"{each.feature} is absent" for each in measured if each.holds is None]
+        unknown = [f"{each.feature} is absent" for each in measured if each.holds is None and not each.optional]
         if not held:
             unknown.append("the settings could not be read long enough")
         if self._matching is None:
@@ -263,3 +268,10 @@ class Verifier:
         if wants_rollback(self._plan, cause):
             return Outcome(state=RunState.ROLLING_BACK, cause=cause, detail=detail, measured=measured)
         return Outcome(state=RunState.FAILED_DIRTY, cause=Cause.NO_ROLLBACK, detail=detail, measured=measured)
+
+
+def _enough(measured: Measured, *, over: bool) -> bool:
+    """Return whether a feature stands in the way of a fix's being kept no more; *over* is the time for it."""
+    return measured.holds is True or (
+        measured.optional and measured.holds is None and (over or measured.before is None)
+    )  # fmt: skip

@@ -79,6 +79,8 @@ def _improvements(feature: Schema, description: str, effect: str) -> Schema:
             "feature": feature,
             "direction": {"enum": ["up", "down"]},
             "effect": {"type": "number", "minimum": 0, "maximum": 100, "description": effect},
+            "optional": described({"type": "boolean"}, "Counts only where it is measured before and afterwards."),
+            "after": duration("Values count so long after the fix; for what looks back further than a window."),
         },
     )
     return {"type": "array", "items": item, "description": description}

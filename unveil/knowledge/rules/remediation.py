@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from unveil.records.problem import Problem
 
 _TEXT_TYPES = ("string", "list")
+_PROGRESS_S = 80  # the minute that a step time is taken from, and two more looks that agree
 
 
 def check_remediation(document: Document, relative: str) -> Iterator[Problem]:
@@ -67,6 +68,15 @@ def _verification(document: Document) -> Iterator[Problem]:
         if duration_s(verify.get(key, default)) > within:
             what = f"verify.within {verify['within']} ends before {key} {verify.get(key, default)}"
             yield finding("K502", document, ("verify", "within"), what)
+    for group in ("improve", "must_not_worsen"):
+        for place, each in enumerate(verify.get(group, ())):
+            after = duration_s(each.get("after", "0s"))
+            if after >= within:
+                what = f"verify.within {verify['within']} ends before values of {each['feature']} count"
+                yield finding("K502", document, ("verify", group, place), what)
+            elif each["feature"].startswith("cpu.progress_") and after < _PROGRESS_S:
+                what = f"{each['feature']} looks a minute back, so it would be compared with itself"
+                yield finding("K502", document, ("verify", group, place), what, f"say after: {_PROGRESS_S}s")
     if duration_s(verify.get("fingerprint_clear_for", "6s")) == 0 and not verify.get("improve"):
         what = "nothing is verified: the fingerprint need not clear and nothing need improve"
         yield finding("K502", document, ("verify",), what, on_key=True)

@@ -86,6 +86,11 @@ _IDENTITY = (
         "K101", _ERROR, "id is not a UUIDv4",
         "The id outlives renames and is never used again. Make one: python3 -c 'import uuid; print(uuid.uuid4())'.",
     ),
+    _check(
+        "K104", _WARNING, "id that changed hands",
+        "An id is never used again: whoever looks for the old one would find another. Told with --against REVISION.",
+        silenceable=True,
+    ),
     _check("K102", _ERROR, "id or name used twice", "Names and ids are unique over the whole knowledge base."),
     _check(
         "K103", _ERROR, "name and place differ",
@@ -148,6 +153,11 @@ _SIGNATURE = (
         "K213", _WARNING, "decided by a tenant's text",
         "Who names a container decides whether it matches: no fault hides behind that, and no fix should follow it.",
         silenceable=True,
+    ),
+    _check(
+        "K214", _WARNING, "number that a site would choose",
+        "A fix that writes 10 everywhere fits one site. Make it a variable from site.NAME, with the number as its "
+        "default. -1, 0 and 1 are switches.", silenceable=True,
     ),
     _check("K216", _ERROR, "unknown fact", "The catalogue has no such fact, so it would be unknown for ever."),
     _check(
@@ -275,6 +285,11 @@ _PLAYBOOK = (
     ),
     _check("K605", _ERROR, "plays on hosts it was not asked to", "hosts comes from the run, never all or a pattern."),
     _check(
+        "K606", _WARNING, "settings written in several steps",
+        "One call of unveil_setting writes all of a plan or puts back what it wrote; between two calls half a change "
+        "can stand. Pass the whole list, or give the block that holds them a rescue.",
+    ),
+    _check(
         "K607", _ERROR, "module from elsewhere",
         "Modules are written in full (ansible.builtin.NAME), or are our own from playbooks/modules.",
     ),
@@ -291,6 +306,18 @@ _PLAYBOOK = (
     _check("K611", _ERROR, "downloads", "A fix that needs the network fails when the network is the fault."),
 )  # fmt: skip
 
+_PACK = (
+    _check(
+        "K701", _WARNING, "not as it was packed",
+        "A file of an installed pack was edited, added or taken away: the next installation undoes that. Change the "
+        "source, pack and install it.", silenceable=True,
+    ),
+    _check(
+        "K705", _WARNING, "nobody reviews it",
+        "The repository has a CODEOWNERS, and no line of it names an owner for this path.", silenceable=True,
+    ),
+)  # fmt: skip
+
 _TESTS = (
     _check("K702", _ERROR, "series cannot be read", "VALUExCOUNT, START+STEPxCOUNT and _ for missing, with blanks "
            "between: \"0.4x10\", \"0+10x20\", \"_x3 1\"."),
@@ -303,9 +330,12 @@ _TESTS = (
 CHECKS: dict[str, Check] = {
     check.id: check
     for check in (
-        *_LOAD, *_IDENTITY, *_SIGNATURE, *_CORRELATION, *_METADATA, *_LINKS, *_SAFETY, *_PLAYBOOK, *_TESTS,
+        *_LOAD, *_IDENTITY, *_SIGNATURE, *_CORRELATION, *_METADATA, *_LINKS, *_SAFETY, *_PLAYBOOK, *_PACK, *_TESTS,
     )
 }  # fmt: skip
+
+TOLD_LATER = frozenset(("K104", "K108", "K701", "K705"))
+"""Of a revision, or of what stands around: told by lint alone, so the loader cannot know an idle ignore of them."""
 
 
 def finding(check: str, document: Document, path: Path, what: str, hint: str = "", *, on_key: bool = False) -> Problem:
@@ -344,10 +374,16 @@ def silence(document: Document, problems: Iterable[Problem]) -> tuple[Problem, .
             remaining.append(_about(document, ignore, "K010", "the ignore gives no reason", hint))
         else:
             kept = [each for each in remaining if not _covered(each, ignore)]
-            if len(kept) == len(remaining):
+            if len(kept) == len(remaining) and check.id not in TOLD_LATER:
                 kept.append(_about(document, ignore, "K013", f"there is no {check.id} here to silence"))
             remaining = kept
     return tuple(remaining)
+
+
+def unsilenced(document: Document, problems: Iterable[Problem]) -> list[Problem]:
+    """Return what was told later (`TOLD_LATER`) about a document and is not silenced in it."""
+    ignores = [ignore for ignore in document.ignores if ignore.reason]
+    return [each for each in problems if not any(_covered(each, ignore) for ignore in ignores)]
 
 
 def _covered(problem: Problem, ignore: Ignore) -> bool:

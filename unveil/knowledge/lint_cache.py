@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from unveil.knowledge.pack import Pack
+    from unveil.knowledge.surroundings import Surroundings
     from unveil.records.problem import Problem
 
 KEPT = 64
@@ -42,14 +43,15 @@ def cache_folder() -> Path | None:
     return Path(base) / "unveil" / "lint"
 
 
-def result_key(pack: Pack, now_s: float) -> str:
+def result_key(pack: Pack, now_s: float, around: Surroundings | None = None) -> str:
     """Return the name of all that a result depends on.
 
     Args:
         now_s: seconds since the epoch.
+        around: what stands around the folder, where it was looked at.
     """
     told = [
-        sys.version, _code(), int(now_s // _DAY_S), str(pack.root), str(pack.real), pack.digest, pack.problems,
+        sys.version, _code(), int(now_s // _DAY_S), str(pack.root), str(pack.real), pack.digest, pack.problems, around,
     ]  # fmt: skip
     return sha256(repr(told).encode()).hexdigest()
 

@@ -37,19 +37,19 @@ def test_two_fingerprints_that_ask_for_the_same_are_told(kb: Path) -> None:
 
 def test_two_fixes_that_want_one_setting_differently_are_told(kb: Path) -> None:
     setting = (kb / FIX).read_text().partition("settings:\n")[2].partition("\n")[0]
-    fixed = '  - {address: "sysctl:vm.swappiness", value: "10"}'
+    fixed = '  - {address: "sysctl:vm.swappiness", value: "0"}'
     (kb / FIX).write_text((kb / FIX).read_text().replace(setting, fixed))
     copy(kb, FIX, "playbooks/other_fix/remediation.yml", ("raise_quota", "other_fix"), ("of a throttled", "of some"),
-         ("[quota_throttling]", "[power_limit_low]"), ('"10"', '"60"'), ("mode: auto", "mode: manual"))  # fmt: skip
+         ("[quota_throttling]", "[power_limit_low]"), ('"0"', '"1"'), ("mode: auto", "mode: manual"))  # fmt: skip
     (kb / "playbooks/other_fix/apply.yml").write_text((kb / "playbooks/raise_quota/apply.yml").read_text())
     assert told(kb) == [
         (
-            f"{FIX}:20:5: warning K407: sysctl:vm.swappiness: other_fix wants '60', this one '10': they can undo each "
+            f"{FIX}:20:5: warning K407: sysctl:vm.swappiness: other_fix wants '1', this one '0': they can undo each "
             "other for ever (let each fingerprint ask that the other does not hold, and say so in an ignore)"
         )
     ]
     other = kb / "playbooks/other_fix/remediation.yml"
     other.write_text(other.read_text().replace("[power_limit_low]", "[quota_throttling]"))
     assert told(kb) == [], "of one fault they are alternatives"
-    other.write_text(other.read_text().replace("[quota_throttling]", "[power_limit_low]").replace('"60"', '"10"'))
+    other.write_text(other.read_text().replace("[quota_throttling]", "[power_limit_low]").replace('"1"', '"0"'))
     assert told(kb) == []

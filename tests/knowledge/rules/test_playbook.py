@@ -11,6 +11,26 @@ if TYPE_CHECKING:
 
 PLAYBOOK = "playbooks/raise_quota/apply.yml"
 
+TWICE = """\
+    - name: Write the settings again
+      unveil_setting:
+        settings: "{{ unveil_settings }}"
+    - name: Say"""
+RESCUED = """\
+    - name: One after the other, and back when one fails
+      block:
+        - name: Write the first ones
+          unveil_setting:
+            settings: "{{ unveil_settings[:1] }}"
+        - name: Write the others
+          unveil_setting:
+            settings: "{{ unveil_settings[1:] }}"
+      rescue:
+        - name: Put back what was there
+          unveil_setting:
+            settings: []
+"""
+
 MISTAKES = [
     (PLAYBOOK, "gather_facts: false", "gather_facts: true", [
         "4:17: error K601: facts are gathered (gather_facts: false)",
@@ -36,6 +56,16 @@ MISTAKES = [
     (PLAYBOOK, "unveil_setting:\n", "community.general.xattr:\n", [
         "7:7: error K607: module 'community.general.xattr' is not one of ours (ansible.builtin or playbooks/modules)",
     ]),
+    (PLAYBOOK, "    - name: Say", TWICE, [
+        ("10:7: warning K606: settings are written one after the other: when one fails, those before it stand "
+         "(one call, with the whole list)"),
+    ]),
+    (PLAYBOOK, "      unveil_setting:", "      loop: [1, 2]\n      unveil_setting:", [
+        ("8:7: warning K606: settings are written one after the other: when one fails, those before it stand "
+         "(one call, with the whole list)"),
+    ]),
+    (PLAYBOOK, "    - name: Write the settings\n      unveil_setting:\n        settings: \"{{ unveil_settings }}\"\n",
+     RESCUED, []),
     (PLAYBOOK, "ansible.builtin.debug:", "debug:", [
         "10:7: error K607: module 'debug' is not one of ours (write ansible.builtin.debug)",
         "11:14: error K508: 'tenant' is text that a tenant chose: it may only be shown (ansible.builtin.debug: msg)",

@@ -11,7 +11,14 @@ if TYPE_CHECKING:
 
 REMEDIATION = "playbooks/raise_quota/remediation.yml"
 
+VALUE = """value: "{{ '-1' if share >= 1 else '50000' }}\""""
+
 MISTAKES = [
+    (REMEDIATION, VALUE, "value: 50000", [
+        ("20:45: warning K214: 50000 for {{ quota_setting }} is a number that a site would choose "
+         "(a variable from site.NAME, with it as the default)"),
+    ]),
+    (REMEDIATION, VALUE, 'value: "-1"', []),
     (REMEDIATION, "status: stable", "status: test", [
         "7:1: error K501: mode auto needs status stable, not test (or lower the mode to approve)",
     ]),

@@ -29,6 +29,7 @@ _TASK_KEYWORDS = """
     register remote_user rescue always retries run_once tags throttle timeout until vars when
 """
 _KEYWORDS = frozenset(_TASK_KEYWORDS.split())
+_SETTINGS_MODULE = "unveil_setting"
 _LISTS = ("pre_tasks", "tasks", "post_tasks", "handlers", "block", "rescue", "always")
 _BUILTIN = "ansible.builtin."
 _STOPS = frozenset(("pause", "reboot", "async_status", "wait_for_connection"))
@@ -86,10 +87,28 @@ def check_playbook(document: Document, remediation: Document, modules: frozenset
             continue
         yield from _play(book, (index,), play)
     yield from _variables(book)
+    yield from _several_writes(document)
     waits_s = sum(_waits_s(document.data, path) for path in document.values)
     if waits_s > duration_s(remediation.data["ansible"]["timeout"]):
         what = f"the playbook may wait {waits_s:g} s, longer than {remediation.data['ansible']['timeout']}"
         yield finding("K505", remediation, ("ansible", "timeout"), what)
+
+
+def _several_writes(document: Document) -> Iterator[Problem]:
+    """Yield calls that write settings although others have written some, and nothing puts those back (K606)."""
+    paths = [path for path in document.values if path[-1:] == (_SETTINGS_MODULE,) and not _is_rescued(document, path)]
+    for at, path in enumerate(paths):
+        task = look_up(document.data, path[:-1])
+        looped = isinstance(task, dict) and any(key == "loop" or str(key).startswith("with_") for key in task)
+        if at or looped:
+            what = "settings are written one after the other: when one fails, those before it stand"
+            yield finding("K606", document, path, what, "one call, with the whole list", on_key=True)
+
+
+def _is_rescued(document: Document, path: Path) -> bool:
+    """Return whether a task stands in a block with a rescue, or in what puts things back."""
+    around = [(path[:at], key) for at, key in enumerate(path) if key in ("block", "rescue", "always")]
+    return any(key != "block" or "rescue" in look_up(document.data, holder) for holder, key in around)
 
 
 def _waits_s(data: Any, path: Path) -> float:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from unveil.records.problem import Problem
 
 _TEXT_TYPES = ("string", "list")
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+_SWITCHES = ("-1", "0", "1")
 _PROGRESS_S = 80  # the minute that a step time is taken from, and two more looks that agree
 
 
@@ -151,6 +153,9 @@ def _settings(document: Document) -> Iterator[Problem]:
         for place, text in places:
             yield from _template(document, place, text, each)
             yield from _address(document, place, text)
+        if _NUMBER.fullmatch(str(setting.get("value"))) and str(setting["value"]) not in _SWITCHES:
+            what = f"{setting['value']} for {setting['address']} is a number that a site would choose"
+            yield finding("K214", document, (*path, "value"), what, "a variable from site.NAME, with it as the default")
         if isinstance(setting.get("value"), str):
             yield from _template(document, (*path, "value"), setting["value"], each)
 

@@ -146,9 +146,13 @@ class RunDriver:
         return self.life.start(run, actor, baseline=situation.baseline)
 
     def expect(self, mode: Mode) -> None:
-        """Have a playbook's process ready where a match is seen that automation will act upon when it fires."""
-        if mode is Mode.AUTO:
+        """Have a playbook's process ready, for two minutes, where a run is likely to need one soon."""
+        if mode is not Mode.OBSERVE:
             self._supervisor.stand_by()
+
+    def close(self) -> None:
+        """Let a process that stands by go. Runs under way go on."""
+        self._supervisor.close()
 
     def dry_run(self, run: Run) -> None:
         """Let Ansible go through a plan in check mode; what it says becomes events of the run."""

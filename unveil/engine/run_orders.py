@@ -79,6 +79,7 @@ class RunOrders:
                 f"the site's filter {blocking.name} holds remediation back: {blocking.reason}",
                 hint=f"it expires {blocking.expires}; its owner is {blocking.owner}",
             )
+        watch.runs.expect(watch.mode(chosen))  # to be looked through, or applied
         return encode(self.propose(found, chosen, actor=actor))
 
     def _choose(self, episode: Episode, name: str | None) -> Remediation:
@@ -97,7 +98,11 @@ class RunOrders:
         return encode(run)
 
     def _approve(self, *, id: str, hash: str, actor: str) -> Any:  # noqa: A002
-        return encode(self._watch.runs.approve(self._find(id), plan_hash=hash, actor=actor))
+        watch = self._watch
+        approved = watch.runs.approve(self._find(id), plan_hash=hash, actor=actor)
+        if (remediation := watch.knowledge.current.remediation(approved.plan.remediation)) is not None:
+            watch.runs.expect(watch.mode(remediation))
+        return encode(approved)
 
     def _apply(self, *, id: str, hash: str, actor: str) -> Any:  # noqa: A002
         return encode(self._watch.runs.apply(self._find(id), plan_hash=hash, actor=actor))

@@ -150,6 +150,7 @@ class Watch:
         self.settings = ManagedSettings(self.config.host_root, backends={"nvml": NvmlBackend()})
         self._looks = NvmlLooks()
         self.runs = self._run_driver()
+        opened.callback(self.runs.close)
         for line in self.runs.adopt():
             _LOG.warning("adopted after a restart: %s", line)
         self._commands = Commands(self)
@@ -290,7 +291,8 @@ class Watch:
         if not fixes or self.mode(fixes[0]) in (Mode.OBSERVE, Mode.MANUAL):
             return
         if episode.state is EpisodeState.PENDING:
-            self.runs.expect(self.mode(fixes[0]))
+            if self.mode(fixes[0]) is Mode.AUTO:  # else a person comes first
+                self.runs.expect(Mode.AUTO)
             return
         try:
             run = self._commands.runs.propose(episode, fixes[0], actor="watcher")

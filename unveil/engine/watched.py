@@ -64,6 +64,9 @@ class Runs(Protocol):
         """Put back what a run changed."""
         ...
 
+    def expect(self, mode: Mode) -> None:
+        """Be ready to start a playbook soon, unless nothing may ever be done."""
+
     def dry_run(self, run: Run) -> None:
         """Let Ansible go through a plan in check mode."""
         ...

@@ -1,4 +1,4 @@
-"""The child that runs one playbook: ``python -m unveil.execution.child DIRECTORY``. The only door to ansible-runner.
+"""The child that runs one playbook: ``python -m unveil.execution.child DIRECTORY``.
 
 It outlives the watcher that started it, writes what happens into its directory (`request.py` says which files), and
 leaves no process behind. What ansible-runner and Ansible are known to do wrong is met here; each trap has its test:
@@ -13,7 +13,7 @@ leaves no process behind. What ansible-runner and Ansible are known to do wrong 
 * T8 is how another product passes event data; here nothing but checked variables ever reaches a playbook.
 * T9 artifacts hold the environment → the supervisor scrubs it, umask 077, and artifacts are deleted.
 * T10, T11 files of an earlier run are used again, arguments show in ``ps`` → a new private directory for each run, the
-  variables in a file that we write; that ``--check`` is in the command exactly when asked is asserted.
+  variables in a file that we write, the arguments told to ansible-playbook and to nobody else.
 * T12 no host at all is a success → success needs hosts that were processed.
 * T13 check mode skips ``command`` → no playbook of ours has one; our modules support check mode in full.
 * T14 differences come from events. T15 nothing is taken from ``set_stats``: values before are saved by the engine.
@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unveil.execution import processes
+from unveil.execution.ansible_at_hand import AnsibleAtHand
 from unveil.execution.events import condense, printable
 from unveil.execution.played import PLAYED
 from unveil.execution.request import (
@@ -48,11 +49,10 @@ from unveil.execution.request import (
     RunEvent,
     RunResult,
     Status,
-    extravars,
     load_request,
 )
 from unveil.execution.snapshot import write_durably, write_whole
-from unveil.execution.standby import FLAG, stand_by
+from unveil.execution.standby import FLAG, await_run
 from unveil.records.codec import encode
 
 if TYPE_CHECKING:
@@ -116,19 +116,23 @@ def _parent(pid: int) -> int | None:
 
 
 class Events:
-    """Takes events over without ever waiting, and writes them down in a thread."""
+    """Takes events over without ever waiting, and writes them down in a thread, once there is a file for them."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None = None) -> None:
         self._queue: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
-        self._file = path.open("w", encoding="utf-8")
-        self._thread = threading.Thread(target=self._write, name="events", daemon=True)
-        self._thread.start()
         self.statistics: dict[str, Any] = {}
         self.differences: list[Difference] = []
         self.changed = 0
         self.failure = ""
-        self.said = ""
         self.damaged = 0
+        if path is not None:
+            self.begin(path)
+
+    def begin(self, path: Path) -> None:
+        """Write them to a file from now on."""
+        self._file = path.open("w", encoding="utf-8")
+        self._thread = threading.Thread(target=self._write, name="events", daemon=True)
+        self._thread.start()
 
     def put(self, event: dict[str, Any]) -> bool:
         """Take an event; False tells ansible-runner not to write it down as well."""
@@ -162,66 +166,6 @@ class Events:
             self.failure = f"{event.task}: {event.message}" if event.task else event.message
 
 
-def prepare(directory: Path, request: Request) -> Path:
-    """Make Ansible's private directory, new and readable by nobody else, and return it."""
-    work = directory / WORK
-    shutil.rmtree(work, ignore_errors=True)
-    for name in ("inventory", "env", "project", "home", "tmp"):
-        (work / name).mkdir(parents=True, mode=0o700)
-    host = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-    if not request.inventory:
-        write_whole(work / "inventory/hosts.json", {"all": {"hosts": {"localhost": host}}})
-    write_whole(work / "env/extravars", extravars(request))
-    (work / "ansible.cfg").touch(mode=0o600)
-    os.environ.update(
-        {
-            "HOME": str(work / "home"),
-            "TMPDIR": str(work / "tmp"),
-            "ANSIBLE_HOME": str(work / "home/.ansible"),
-            "ANSIBLE_LOCAL_TEMP": str(work / "tmp"),
-            "ANSIBLE_REMOTE_TEMP": str(work / "tmp"),
-            "ANSIBLE_CONFIG": str(work / "ansible.cfg"),  # empty: nothing of /etc/ansible or of a user counts
-            "ANSIBLE_LIBRARY": request.modules,
-            "ANSIBLE_MODULE_UTILS": request.modules,
-            "ANSIBLE_ROLES_PATH": str(work / "project"),
-            "ANSIBLE_COLLECTIONS_PATH": str(work / "project"),
-            "ANSIBLE_GATHERING": "explicit",
-            "ANSIBLE_FORKS": "10" if request.inventory else "1",
-            "ANSIBLE_PYTHON_INTERPRETER": "auto_silent",
-            "ANSIBLE_SSH_ARGS": "-C -o ControlMaster=no -o ControlPath=none",  # a kept connection would survive the run
-            "ANSIBLE_PIPELINING": "1",
-            "ANSIBLE_NOCOLOR": "1",
-            "ANSIBLE_RETRY_FILES_ENABLED": "0",
-            "_ANSIBLE_TEMPLAR_UNTRUSTED_TEMPLATE_BEHAVIOR": "error" if request.strict else "ignore",
-        }
-    )
-    return work
-
-
-def play(work: Path, request: Request, events: Events) -> tuple[int | None, str]:
-    """Run the playbook to its end, and return its exit status and what is wrong with how it was run."""
-    import ansible_runner  # here, so that a request that cannot be read fails fast
-
-    runner = ansible_runner.run(
-        private_data_dir=str(work),
-        playbook=request.playbook,
-        ident="run",
-        quiet=True,
-        event_handler=events.put,
-        cancel_callback=lambda: False,
-        fact_cache_type="memory",
-        settings={"pexpect_timeout": 0.2},
-        cmdline="--check --diff" if request.check else "--diff",
-        **({"inventory": request.inventory} if request.inventory else {}),
-    )
-    command = runner.config.command
-    checked = "--check" in (command if isinstance(command, list) else str(command).split())
-    if checked is not request.check:
-        return runner.rc, "the command has --check when it should not, or lacks it"
-    events.said = complaint((work / "artifacts/run/stdout").read_text(encoding="utf-8", errors="replace"))
-    return runner.rc, ""
-
-
 def complaint(output: str) -> str:
     """Return the first error in the output of ansible-playbook: one that came before any event has no other place."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
@@ -229,7 +173,7 @@ def complaint(output: str) -> str:
     return printable(first, 500)
 
 
-def judge(rc: int | None, wrong: str, events: Events) -> tuple[Status, str]:
+def judge(rc: int | None, wrong: str, events: Events, said: str = "") -> tuple[Status, str]:
     """Return whether the playbook succeeded, and why not."""
     statistics = events.statistics
     bad = sum(sum((statistics.get(name) or {}).values()) for name in ("failures", "dark"))
@@ -239,11 +183,15 @@ def judge(rc: int | None, wrong: str, events: Events) -> tuple[Status, str]:
         return Status.SUCCESSFUL, ""
     if rc == 0 and not statistics.get("processed"):
         return Status.FAILED, "no host was processed"
-    return Status.FAILED, events.failure or f"ansible-playbook ended with {rc}: {events.said}"
+    return Status.FAILED, events.failure or f"ansible-playbook ended with {rc}: {complaint(said)}"
 
 
-def run(directory: Path) -> RunResult:
-    """Carry out the request of a directory and return its result; every process of it has ended then."""
+def run(directory: Path, events: Events | None = None, ansible: AnsibleAtHand | None = None) -> RunResult:
+    """Carry out the request of a directory and return its result; every process of it has ended then.
+
+    Args:
+        events, ansible: what stood by for it.
+    """
     began = time.monotonic()
     request = load_request(directory)
     processes.become_subreaper()
@@ -252,23 +200,27 @@ def run(directory: Path) -> RunResult:
     signal.signal(signal.SIGINT, stop.ask)
     write_whole(directory / CHILD, {"pid": os.getpid(), "started": processes.started(os.getpid())})
     stop.start()
-    events = Events(directory / EVENTS)
-    rc: int | None = None
+    events = events or Events()
+    events.begin(directory / EVENTS)
+    rc, said = None, ""
     try:
-        rc, wrong = play(prepare(directory, request), request, events)
-    except Exception as error:  # noqa: BLE001  # whatever ansible-runner raises, the run has a result that says so
+        ansible = ansible or AnsibleAtHand(
+            directory / WORK, events.put, remote=bool(request.inventory), strict=request.strict
+        )
+        rc, said, wrong = ansible.play(request)
+    except OSError as error:  # a full disk: the run has a result that says so
         wrong = printable(f"{type(error).__name__}: {error}")
     stop.finish()
     survivors = processes.end(stop.family, within_s=SWEEP_S, reaping=True)
     events.close()
-    status, message = judge(rc, wrong, events)
+    status, message = judge(rc, wrong, events, said)
     if stop.reason is not None:
         limit = f"after {request.timeout_s:.0f} s" if stop.reason is Status.TIMEOUT else "on request"
         status, message = stop.reason, f"stopped {limit}"
     if events.damaged:
         message = f"{message} ({events.damaged} events could not be written)".strip()
-    for folder in (WORK, PLAYED):
-        shutil.rmtree(directory / folder, ignore_errors=True)
+    for folder in (ansible.work if ansible else directory / WORK, directory / PLAYED):
+        shutil.rmtree(folder, ignore_errors=True)
     return RunResult(
         status=status,
         check=request.check,
@@ -281,14 +233,26 @@ def run(directory: Path) -> RunResult:
     )
 
 
+def stand_by(work: Path) -> None:
+    """Have Ansible at hand, wait for the directory of a run, and carry its request out; leave when nobody comes."""
+    events = Events()
+    ansible = AnsibleAtHand(work, events.put)
+    directory = await_run()
+    if directory is None:
+        processes.end(lambda: processes.descendants(os.getpid()), within_s=SWEEP_S)
+        shutil.rmtree(work, ignore_errors=True)
+    else:
+        write_durably(directory / RESULT, encode(run(directory, events, ansible)))
+
+
 def main(arguments: list[str]) -> int:
     """Run the request of a directory; 0 when there is a result, whatever it says."""
     os.umask(0o077)
-    where = stand_by() if arguments[1] == FLAG else arguments[1]
-    if where is None:
-        return 0
-    directory = Path(where)
-    write_durably(directory / RESULT, encode(run(directory)))
+    if arguments[1] == FLAG:
+        stand_by(Path(arguments[2]))
+    else:
+        directory = Path(arguments[1])
+        write_durably(directory / RESULT, encode(run(directory)))
     return 0
 
 

@@ -78,6 +78,7 @@ class Request:
         inventory: an Ansible inventory, for other hosts than this; empty for this host alone.
         hosts: the host pattern of that inventory.
         wanted: host → what is read or written there, for our own playbook that only does that.
+        work: Ansible's private directory where it is not the run's own: that of a child that stood by.
         bare: the playbook brings its variables itself (`several.py`).
     """
 
@@ -94,6 +95,7 @@ class Request:
     inventory: str = ""
     hosts: str = ""
     wanted: Mapping[str, tuple[Wanted, ...]] | None = None
+    work: str = ""
     bare: bool = False
 
 
@@ -152,7 +154,16 @@ class RunResult:
 
 
 def request_of(
-    plan: Plan, *, run: str, mark: str, playbook: Path, modules: Path, check: bool, host_root: str, strict: bool
+    plan: Plan,
+    *,
+    run: str,
+    mark: str,
+    playbook: Path,
+    modules: Path,
+    check: bool,
+    host_root: str,
+    strict: bool,
+    work: str = "",
 ) -> Request:
     """Return the request that carries out a plan, with the copies that are to be played."""
     return Request(
@@ -166,6 +177,7 @@ def request_of(
         variables=plan.variables,
         settings=tuple((change.address, change.after) for change in plan.changes if change.after is not None),
         strict=strict,
+        work=work,
     )
 
 

@@ -1,8 +1,9 @@
-"""Standby: a run's child that has its libraries loaded before there is a run.
+"""Standby: a run's child that has Ansible loaded before there is a run.
 
-Starting Python and importing ansible-runner is a fifth of the way from a match to the first task. A match is seen
-seconds before it fires, so the child is started then and told later, on its standard input, which run is its. One that
-nobody needs ends by itself, and at once when the watcher does.
+Starting Python and importing Ansible is two thirds of the way from a match to the first task. A match is seen seconds
+before it fires, and a person looks at a plan before applying it; so the child is started then and told later, on its
+standard input, which run is its. It serves that one run and is as any other run's child is. One that nobody needs ends
+by itself after two minutes, and at once when the watcher does.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import os
 import select
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unveil.execution.request import LOG
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 FLAG = "--standby"
 WAIT_S = 120.0  # it stands by no longer: a match that took so long did not fire
@@ -43,7 +44,7 @@ class Standby:
             return
         self._mark = f"standby.{os.urandom(12).hex()}"
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-m", "unveil.execution.child", FLAG],
+            [sys.executable, "-I", "-m", "unveil.execution.child", FLAG, str(self.work)],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self._folder,
             env=self._environment(self._mark), start_new_session=True, umask=0o077,
         )  # fmt: skip
@@ -54,6 +55,11 @@ class Standby:
         if self._process is not None and self._process.poll() is not None:
             self.dismiss()
         return self._mark if self._process is not None else ""
+
+    @property
+    def work(self) -> Path:
+        """Return Ansible's private directory of the one that stands by."""
+        return self._folder / self._mark
 
     def hand_over(self, directory: Path) -> subprocess.Popen[bytes] | None:
         """Tell the child which run is its, and return it; None when it has just ended."""
@@ -76,10 +82,8 @@ class Standby:
             process.wait()
 
 
-def stand_by() -> str | None:
+def await_run() -> Path | None:
     """Wait, in the child, for the directory of its run, and take its place there; None when it is not needed."""
-    import ansible_runner  # noqa: F401  # this is what there is to wait for
-
     if not select.select([0], [], [], WAIT_S)[0]:
         return None
     directory = os.fsdecode(os.read(0, 4096).partition(b"\n")[0])
@@ -89,4 +93,4 @@ def stand_by() -> str | None:
     nothing, log = os.open(os.devnull, os.O_RDONLY), os.open(LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     for source, target in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(source, target)
-    return directory
+    return Path(directory)

@@ -278,6 +278,8 @@ class RunSupervisor:
         if child.poll().result is None:
             raise RefusedError(f"{child.directory.name} has not ended yet", hint="cancel it first")
         self._ending = [each for each in (*self._ending, child) if not each.gone]
+        if child.request.work:  # the child has deleted it, unless it was killed
+            shutil.rmtree(child.request.work, ignore_errors=True)
         if not (child.directory / SNAPSHOT).exists():
             shutil.rmtree(child.directory, ignore_errors=True)
             return
@@ -297,7 +299,7 @@ class RunSupervisor:
             if snapshot.stat().st_mtime < before_s and not (snapshot.parent / REQUEST).exists():
                 shutil.rmtree(snapshot.parent, ignore_errors=True)
                 gone += 1
-        for left in self.directory.glob("dry-*"):
+        for left in (*self.directory.glob("dry-*"), *self.directory.glob("standby.*")):
             if left.stat().st_mtime < before_s:
                 shutil.rmtree(left, ignore_errors=True)
                 gone += 1
@@ -314,7 +316,9 @@ class RunSupervisor:
 
     def _start(self, plan: Plan, directory: Path, played: Played | None, *, check: bool, strict: bool) -> ChildRun:
         played = played or self._take_along(plan, directory)
-        for mark in filter(None, (self._standby.mark, f"{directory.name}.{os.urandom(8).hex()}")):
+        standing = "" if strict else self._standby.mark  # one that stands by was started for what is not
+        for mark in filter(None, (standing, f"{directory.name}.{os.urandom(8).hex()}")):
+            ready = mark == standing
             request = request_of(
                 plan,
                 run=directory.name,
@@ -324,9 +328,9 @@ class RunSupervisor:
                 check=check,
                 host_root=self._host_root,
                 strict=strict,
+                work=str(self._standby.work) if ready else "",
             )
             write_durably(directory / REQUEST, encode(request))
-            ready = mark == self._standby.mark
             process = self._standby.hand_over(directory) if ready else self._fresh(directory, mark)
             if process is not None:
                 break

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pytest
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "common", "misc", "base", "core", "manager"}
@@ -29,18 +32,30 @@ def name(module: Path) -> str:
     return str(module.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("module", MODULES, ids=name)
-def test_a_module_is_a_small_room_with_a_sign_on_its_door(module: Path) -> None:
+def test_a_module_is_a_small_room_with_a_sign_on_its_door() -> None:
+    wrong = [f"{name(module)}: {what}" for module in MODULES for what in _wrong_with(module)]
+    assert not wrong, "\n".join(wrong)
+
+
+def _wrong_with(module: Path) -> Iterator[str]:
     text = module.read_text()
-    tree = ast.parse(text)
-    assert ast.get_docstring(tree), "a module opens with a docstring"
-    assert text.count("\n") <= 400, "a room over 400 lines is two rooms"
-    assert module.stem not in FORBIDDEN_NAMES, "a room is named for what is in it"
+    tree = _tree(module)
+    if not ast.get_docstring(tree):
+        yield "a module opens with a docstring"
+    if text.count("\n") > 400:
+        yield "a room over 400 lines is two rooms"
+    if module.stem in FORBIDDEN_NAMES:
+        yield "a room is named for what is in it"
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert (node.end_lineno or 0) - node.lineno < 60, f"{node.name} is longer than 60 lines"
-    if module.name == "__init__.py":
-        assert len(tree.body) == 1, "an __init__ holds its docstring only"
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (node.end_lineno or 0) - node.lineno >= 60:
+            yield f"{node.name} is longer than 60 lines"
+    if module.name == "__init__.py" and len(tree.body) != 1:
+        yield "an __init__ holds its docstring only"
+
+
+@cache
+def _tree(module: Path) -> ast.Module:
+    return ast.parse(module.read_text())
 
 
 def test_every_room_has_its_tests_and_every_test_its_room() -> None:
@@ -51,7 +66,7 @@ def test_every_room_has_its_tests_and_every_test_its_room() -> None:
         relative = name(module)
         if any(relative.startswith(f"{place}/") for place in TESTED_ELSEWHERE):
             continue
-        if not any(isinstance(node, ast.FunctionDef) for node in ast.walk(ast.parse(module.read_text()))):
+        if not any(isinstance(node, ast.FunctionDef) for node in ast.walk(_tree(module))):
             continue  # plain records
         room = Path(relative).parent.relative_to("unveil")
         folder = ROOT / "tests" / room

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import itertools
 import re
+from typing import TYPE_CHECKING
 
 import pytest
 
 from unveil.cli import kb
 from unveil.cli.main import COMMANDS, main
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ACTIONS = {
     "kb": tuple(kb.ACTIONS),
@@ -30,7 +34,10 @@ def test_every_help_has_an_example_and_fits_a_narrow_terminal(
     assert re.match(rf"  unveil {words[0]}\b", example)
 
 
-def test_a_name_that_nobody_knows_gets_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_that_nobody_knows_gets_the_nearest(
+    few: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("UNVEIL_KB", str(few))
     for words in (
         ("kb", "test", "dirty_writeback_stal"),
         ("kb", "tune", "dirty_writeback_stal", "blocked"),
@@ -46,7 +53,10 @@ def test_what_an_action_does_not_know_points_to_the_help_of_that_action(capsys: 
     assert "`unveil kb backtest --help` shows an example" in capsys.readouterr().err
 
 
-def test_a_recording_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recording_that_is_not_there_is_named(
+    few: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("UNVEIL_KB", str(few))
     for words in (
         ("kb", "tune", "dirty_writeback_stall", "blocked", "--recordings", "/none"),
         ("kb", "backtest", "--recordings", "/none"),

@@ -44,7 +44,6 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (["fly"], 3, "invalid choice: 'fly'"),
         (["watch", "--fly"], 3, "unrecognized arguments: --fly"),
         (["statsu"], 3, "did you mean `unveil status`?"),
-        (["runs", "aply", "r1"], 3, "did you mean `unveil runs apply`?"),
         (["runs", "apply", "r1", "--y"], 3, "unrecognized arguments: --y"),
         (["runs"], 3, "ACTION"),
         (["runs", "show"], 3, "RUN"),
@@ -64,19 +63,42 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (["episodes", "--state-dir", "/nonexistent"], 1, "no watcher listens"),
         (["silence", "--state-dir", "/nonexistent"], 1, "no watcher listens"),
         (["runs", "list", "--state-dir", "/nonexistent"], 1, "no watcher listens"),
+    ],
+)
+def test_an_error_is_one_line_with_its_exit_code(
+    words: list[str], code: int, says: str, few: Path, monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setenv("UNVEIL_KB", str(few))
+    assert main(words) == code
+    one_line(capfd.readouterr().err, says)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["runs", "aply", "r1"], 3, "did you mean `unveil runs apply`?"),
+        (["kb", "test", "no_such_fingerprint"], 2, "no fingerprint 'no_such_fingerprint'"),
         (["watch", "--profile", "reckless", "--state-dir", "/nonexistent"], 2, "profile cannot be 'reckless'"),
     ],
 )
-def test_an_error_is_one_line_with_its_exit_code(words: list[str], code: int, says: str, few: Path) -> None:
+def test_a_process_ends_with_the_code_and_the_line_of_its_error(
+    words: list[str], code: int, says: str, few: Path
+) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "unveil", *words], env=dict(os.environ, UNVEIL_KB=str(few)), capture_output=True,
         text=True, check=False, timeout=60,
     )  # fmt: skip
     assert ended.returncode == code, ended.stderr
-    lines = ended.stderr.splitlines()
+    one_line(ended.stderr, says)
+
+
+def one_line(said: str, says: str) -> None:
+    """Hold an error to one line that begins with our name, and a hint."""
+    lines = said.splitlines()
     assert lines[0].startswith("unveil: ")
-    assert says in ended.stderr
-    assert "Traceback" not in ended.stderr
+    assert says in said
+    assert "Traceback" not in said
     assert len(lines) <= 2, "one line, and a hint"
 
 

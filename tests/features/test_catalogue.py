@@ -6,10 +6,8 @@ import math
 import re
 from collections import Counter
 
-import pytest
-
 from unveil.features.catalogue import FEATURES
-from unveil.features.feature import SHARE, Feature, Stat
+from unveil.features.feature import SHARE, Stat
 from unveil.host.catalogue import METRICS
 from unveil.records.entity import EntityKind
 from unveil.records.fact_catalogue import FACTS
@@ -34,7 +32,6 @@ PROMISED = {
         gpu.throttle_thermal.max gpu.sm_clock.mean gpu.value_age.max""",
 }
 STATS = {"rate", "mean", "min", "max", "last", "std", "slope"}
-everything = pytest.mark.parametrize("feature", FEATURES.values(), ids=FEATURES)
 
 
 def test_what_fingerprints_were_promised_is_there() -> None:
@@ -42,39 +39,39 @@ def test_what_fingerprints_were_promised_is_there() -> None:
         assert {name: FEATURES[name].per for name in names.split()} == dict.fromkeys(names.split(), kind)
 
 
-@everything
-def test_a_feature_reads_metrics_that_sources_give(feature: Feature) -> None:
-    for channels in feature.formula.channels:
-        metric = METRICS[channels.metric]
-        assert {*channels.over, *dict(channels.where)} <= set(metric.labels)
-        counter = channels.stat in (Stat.RATE, Stat.UNEVENNESS)
-        assert counter == (metric.kind is Kind.COUNTER), f"{metric.name} is a {metric.kind}"
+def test_a_feature_reads_metrics_that_sources_give() -> None:
+    for feature in FEATURES.values():
+        for channels in feature.formula.channels:
+            metric = METRICS[channels.metric]
+            assert {*channels.over, *dict(channels.where)} <= set(metric.labels), feature.name
+            counter = channels.stat in (Stat.RATE, Stat.UNEVENNESS)
+            assert counter == (metric.kind is Kind.COUNTER), f"{feature.name}: {metric.name} is a {metric.kind}"
 
 
-@everything
-def test_a_feature_reads_facts_that_the_reader_gives(feature: Feature) -> None:
-    assert feature.formula.facts <= set(FACTS)
-    for term in (*feature.formula.numerator, *feature.formula.denominator):
-        if not hasattr(term, "metric"):
-            assert FACTS[term.fact].per is term.per
-            assert FACTS[term.fact].type == "number"
+def test_a_feature_reads_facts_that_the_reader_gives() -> None:
+    for feature in FEATURES.values():
+        assert feature.formula.facts <= set(FACTS), feature.name
+        for term in (*feature.formula.numerator, *feature.formula.denominator):
+            if not hasattr(term, "metric"):
+                assert FACTS[term.fact].per is term.per, feature.name
+                assert FACTS[term.fact].type == "number", feature.name
 
 
 def test_no_metric_is_sampled_for_nothing() -> None:
     assert {each.metric for feature in FEATURES.values() for each in feature.formula.channels} == set(METRICS)
 
 
-@everything
-def test_an_entry_is_well_formed(feature: Feature) -> None:
-    assert re.fullmatch(r"[a-z]+\.[a-z][a-z0-9_]*\.[a-z]+", feature.name)
-    assert feature.subsystem in Subsystem
-    assert feature.name.rpartition(".")[2] in STATS
-    assert feature.meaning
-    assert "{" not in feature.meaning
-    assert feature.low in (0.0, -math.inf)
-    assert feature.high == (1.0 if feature.unit == SHARE else math.inf)
-    assert not (feature.log and feature.low < 0), "log1p of a negative is nothing"
-    assert not feature.detect or feature.per is EntityKind.HOST
+def test_an_entry_is_well_formed() -> None:
+    for name, feature in FEATURES.items():
+        assert re.fullmatch(r"[a-z]+\.[a-z][a-z0-9_]*\.[a-z]+", feature.name), name
+        assert feature.subsystem in Subsystem, name
+        assert feature.name.rpartition(".")[2] in STATS, name
+        assert feature.meaning, name
+        assert "{" not in feature.meaning, name
+        assert feature.low in (0.0, -math.inf), name
+        assert feature.high == (1.0 if feature.unit == SHARE else math.inf), name
+        assert not (feature.log and feature.low < 0), f"{name}: log1p of a negative is nothing"
+        assert not feature.detect or feature.per is EntityKind.HOST, name
 
 
 def test_the_detectors_see_the_breadth_of_the_host() -> None:

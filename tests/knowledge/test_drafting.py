@@ -100,7 +100,7 @@ HOST_FEATURES = sorted(name for name, feature in FEATURES.items() if feature.per
 SIGMAS = st.floats(2.5, 1e6) | st.floats(-1e6, -2.5)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(HOST_FEATURES), SIGMAS, st.floats(1e-6, 1e12)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ LENGTHS = Lengths(healthy=100, faulty=50, after=20)
 COSTLY, INERT = Loss(throughput=0.2, latency=0.3), Loss(throughput=0.01, latency=-0.02)
 
 
+@cache
 def names() -> list[str]:
     loaded = load(knowledge_root(None)).knowledge
     assert loaded is not None

@@ -91,7 +91,7 @@ def hosts(draw: st.DrawFn, build: SimpleNamespace, wall_s: float) -> dict[str, A
     }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_the_arrays_answer_as_clause_after_clause_does(data: st.DataObject, build: SimpleNamespace) -> None:
     fingerprints = [

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,7 @@ def module(tmp_path: Path) -> Callable[..., dict[str, Any]]:
 def loaded() -> Callable[[str], ModuleType]:
     """Import a module to look at its functions."""
 
+    @cache
     def load(name: str) -> ModuleType:
         import ansible.module_utils
 

@@ -8,7 +8,6 @@ import pytest
 from unveil.attribution.attribute import attribute
 from unveil.detection.ensemble import Ensemble, EnsembleSettings
 from unveil.detection.reference import ReferenceSettings
-from unveil.detection.training import fit
 from unveil.errors import BadInputError
 from unveil.records.feature import FeatureId, FeatureLayout, FeatureVector
 from unveil.records.subsystem import Subsystem
@@ -29,11 +28,11 @@ def test_it_is_unknown_with_the_reason_while_it_warms_up(lab, host, ensemble):
 
 
 def test_the_zscore_alone_votes_until_the_others_are_trained(lab, host, ensemble):
-    lab.run(ensemble, host, 60)
+    lab.run(ensemble, host, 99)
     (first,) = lab.run(ensemble, host, 1)
     assert [vote.detector for vote in first.verdict.votes] == ["zscore"]
     assert ensemble.wants_training
-    assert ensemble.adopt(fit(ensemble.training_set()))
+    assert ensemble.adopt(lab.fit(ensemble.training_set()))
     assert not ensemble.wants_training
     (second,) = lab.run(ensemble, host, 1)
     assert [vote.detector for vote in second.verdict.votes] == ["zscore", "mahalanobis", "isolation_forest"]
@@ -65,7 +64,7 @@ def test_a_change_of_workload_becomes_the_norm_in_the_end_and_asks_for_training(
     settings = EnsembleSettings(reference=ReferenceSettings(patience=120))
     ensemble = Ensemble(lab.scope_of, settings)
     lab.run(ensemble, host, 100)
-    ensemble.adopt(fit(ensemble.training_set()))
+    ensemble.adopt(lab.fit(ensemble.training_set()))
     lab.run(ensemble, host, 150, fault)
     assert ensemble.reference.regime == 2
     assert ensemble.model is None
@@ -76,7 +75,7 @@ def test_a_change_of_workload_becomes_the_norm_in_the_end_and_asks_for_training(
 def test_a_model_of_a_norm_that_was_left_is_not_adopted(lab, host):
     ensemble = Ensemble(lab.scope_of, EnsembleSettings(reference=ReferenceSettings(patience=60)))
     lab.run(ensemble, host, 100)
-    late = fit(ensemble.training_set())
+    late = lab.fit(ensemble.training_set())
     lab.run(ensemble, host, 100, fault)
     assert not ensemble.adopt(late)
 
@@ -107,7 +106,7 @@ def test_no_feature_at_all_is_unknown_and_not_learned(host, ensemble):
 
 def test_features_that_come_and_go_do_not_stop_it(lab, host, ensemble):
     lab.run(ensemble, host, 100)
-    ensemble.adopt(fit(ensemble.training_set()))
+    ensemble.adopt(lab.fit(ensemble.training_set()))
     ids = (FeatureId("network.new.rate"), *host.layout.ids[3:])
     layout = FeatureLayout(ids)
     for window in range(100, 160):
@@ -158,8 +157,8 @@ def test_every_window_of_a_rule_that_waits_for_training_is_learned(lab, host):
 
 
 def test_it_continues_in_another_process_where_it_was(lab, host, ensemble):
-    lab.run(ensemble, host, 150)
-    ensemble.adopt(fit(ensemble.training_set()))
+    lab.run(ensemble, host, 100)
+    ensemble.adopt(lab.fit(ensemble.training_set()))
     lab.run(ensemble, host, 30)
     again = Ensemble(lab.scope_of)
     again.restore(ensemble.state())
@@ -179,8 +178,8 @@ def test_a_state_that_cannot_be_read_means_learning_anew(lab, host):
 
 
 def test_a_model_whose_arrays_do_not_work_is_refused_and_nothing_changes(lab, host, ensemble):
-    lab.run(ensemble, host, 80)
-    model = fit(ensemble.training_set())
+    lab.run(ensemble, host, 100)
+    model = lab.fit(ensemble.training_set())
     forest = dict(model.detectors["isolation_forest"])
     forest["left"] = forest["left"] + 10**6
     import dataclasses

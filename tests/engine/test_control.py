@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +23,6 @@ from unveil.errors import ConflictError, RefusedError, WatcherAbsentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 def handle(method: str, params: dict[str, Any], actor: str) -> Any:
@@ -273,3 +275,34 @@ def test_the_socket_of_another_watcher_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "s").exists()
     second.close()
     assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.root
+def test_another_user_gets_in_when_the_site_lets_them_and_is_who_the_kernel_says() -> None:
+    folder = Path(tempfile.mkdtemp(prefix="unveil-door-"))  # pytest's own folders are closed to others
+    admitted: set[int] = set()
+    server = ControlServer(folder / "s", handle, admits=lambda uid: uid in admitted)
+    ask = (
+        "import os, socket, sys; os.setgid(65534); os.setuid(65534); s = socket.socket(socket.AF_UNIX); "
+        's.connect(sys.argv[1]); s.sendall(b\'{"v":1,"id":1,"method":"ping","params":{}}\\n\'); '
+        "print(s.recv(65536).decode())"
+    )
+
+    def said() -> str:
+        command = [sys.executable, "-I", "-c", ask, str(folder / "s")]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        while process.poll() is None:
+            server.serve_until(time.monotonic_ns() + 20_000_000)
+        return process.communicate()[0]
+
+    try:
+        assert "PermissionError" in said()
+        server.open_to_others(True)
+        assert "may not talk to this watcher" in said()
+        admitted.add(65534)
+        assert "uid:65534" in said()
+        server.open_to_others(False)
+        assert "PermissionError" in said()
+    finally:
+        server.close()
+        shutil.rmtree(folder)

@@ -38,7 +38,7 @@ def test_a_run_takes_the_one_that_stands_by_and_nothing_of_it_is_left(
     supervisor.directory.mkdir(mode=0o700)
     path = playbook("- ansible.builtin.debug: {msg: hello}\n")
     supervisor.stand_by()
-    mark = supervisor._standby.mark
+    mark = supervisor.standing_by
     child = supervisor.start(kit.run(kit.plan(path)))
     assert child.request.mark == mark
     result, events = kit.finish(child)
@@ -55,7 +55,7 @@ def test_one_that_died_meanwhile_is_replaced_by_a_fresh_one(
 ) -> None:
     supervisor.directory.mkdir(mode=0o700)
     supervisor.stand_by()
-    (pid,) = processes.marked(supervisor._standby.mark)
+    (pid,) = processes.marked(supervisor.standing_by)
     processes.send({pid}, 9)  # type: ignore[arg-type]
     time.sleep(0.2)
     child = supervisor.start(kit.run(kit.plan(playbook("- ansible.builtin.debug: {msg: hello}\n"))))

@@ -2,7 +2,9 @@
 
 Ten settings of a scratch host, a real journal on the disk, a real ansible-playbook. With ``--rulebook`` the Python of a
 virtual environment with ansible-rulebook: then its rule engine starts the same playbook, in turns with ours, because
-what else a machine does at a time counts for both. Wall time; the load average is printed beside it.
+what else a machine does at a time counts for both. In turns with both goes a fix for which no process had Ansible
+loaded, which is what having one at hand is worth; what that costs is printed, too. Wall time; the load average is
+printed beside it.
 
 Exit 1 when a target is missed: native plan and restore 50 ms, dry run 2 s; beside the peer, its median to the first
 task and 0.8 of its median to the change.
@@ -26,8 +28,10 @@ from unveil.benchmarks.rulebook_peer import Peer
 from unveil.engine.reserve import Reserve
 from unveil.engine.run_driver import RunDriver
 from unveil.engine.situation import Situation
+from unveil.execution import processes
 from unveil.execution.request import EVENTS
 from unveil.execution.settings import Outcome, Settings
+from unveil.execution.standby import WAIT_S
 from unveil.execution.supervisor import RunSupervisor
 from unveil.records.fact import FactTable
 from unveil.records.remediation import Mode
@@ -59,6 +63,7 @@ class Bench:
         self.playbook = folder / "kb/apply.yml"
         self.playbook.write_text(PLAYBOOK.format(seconds=0).split("    - ansible.builtin.wait_for")[0])
         self.reset()
+        self.costs: list[tuple[float, float]] = []
         self.settings = Settings(self.root)
         self.fix = remediation(self.playbook, Orders(run=""))
         self.journal = Journal(folder / "state/journal.db")
@@ -87,10 +92,12 @@ class Bench:
             baseline=lambda _name, _entity: 0.1, now_s=time.time(),
         )  # fmt: skip
 
-    def fixed(self) -> tuple[float, float]:
+    def fixed(self, *, at_hand: bool = True) -> tuple[float, float]:
         """Return seconds from a match to the first task, and to the last setting written; then take it all back."""
-        self.supervisor.stand_by()  # as a watcher does when the match is first seen
-        time.sleep(SEEN_S)
+        if at_hand:
+            self.supervisor.stand_by()  # as a watcher does when the match is first seen
+            time.sleep(SEEN_S)
+            self.costs.append(_cost(self.supervisor.standing_by))
         began = time.perf_counter()
         run = self.driver.propose(self.draw(), actor="uid:0")
         run = self.driver.approve(run, plan_hash=run.plan.hash, actor="uid:0")
@@ -112,8 +119,9 @@ class Bench:
         return self.driver.progress(run) is not None
 
     def checked(self) -> float:
-        """Return the seconds that Ansible's own dry run takes."""
+        """Return the seconds that Ansible's own dry run takes, of a plan that has only just been drawn."""
         began = time.perf_counter()
+        self.supervisor.stand_by()  # as the order to plan does
         child = self.supervisor.dry_run(self.draw())
         done = _until(lambda: child.poll().result is not None) - began
         self.supervisor.discard(child)
@@ -141,6 +149,16 @@ class Bench:
         self.queries.close()
         self.journal.close()
         self._host.cleanup()
+
+
+def _cost(mark: str) -> tuple[float, float]:
+    """Return the memory (MB, shared pages by share) and the CPU time (s) of the processes that carry a mark."""
+    kilobytes = ticks = 0
+    for pid in processes.marked(mark):
+        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text().split()
+        kilobytes += int(rollup[rollup.index("Pss:") + 1])
+        ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+    return kilobytes / 1e3, ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _addresses(drawn: Plan) -> list[str]:
@@ -184,6 +202,7 @@ def _measure(folder: Path, rounds: int, rulebook: str | None) -> int:
     bench = Bench(folder)
     peer = Peer(Path(rulebook), folder / "peer", bench.playbook, MODULES, bench.root) if rulebook else None
     ours: list[tuple[float, float]] = []
+    cold: list[tuple[float, float]] = []
     theirs: list[tuple[float, float]] = []
     try:
         plans = [bench.planned() for _ in range(50)][1:]  # the first one opens Jinja2
@@ -191,6 +210,8 @@ def _measure(folder: Path, rounds: int, rulebook: str | None) -> int:
         for _ in range(rounds):
             bench.reset()
             ours.append(bench.fixed())
+            bench.reset()
+            cold.append(bench.fixed(at_hand=False))
             if peer is not None:
                 bench.reset()
                 theirs.append(peer.fixed(bench.changed))
@@ -203,6 +224,10 @@ def _measure(folder: Path, rounds: int, rulebook: str | None) -> int:
         if peer is not None:
             peer.close()
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs; a dry run takes {used:.2f} s of CPU time")
+    memory, ready = (statistics.median(values) for values in zip(*bench.costs, strict=True))
+    print(f"Ansible at hand costs {memory:.0f} MB for at most {WAIT_S / 60:.0f} minutes, and {ready:.2f} s of CPU time")
+    _told("nothing at hand, to first task", [each[0] for each in cold])
+    _told("nothing at hand, to changed", [each[1] for each in cold])
     return _verdict(plans, restores, checks, ours, theirs)
 
 

@@ -147,6 +147,8 @@ def _approve(arguments: argparse.Namespace) -> int:
     told = client.call("run", id=arguments.run)["run"]
     if not arguments.json:
         draw_plan(told)
+        if who := client.call("approvers", id=told["id"]):
+            draw.line(f"who may approve it: {draw.plain(who, 500)}", style="dim")
     confirm(arguments, f"approve {told['id']} on this host?")
     approved = client.call("approve", id=told["id"], hash=told["plan"]["hash"])
     if arguments.json:

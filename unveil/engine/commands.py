@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unveil.engine.closer_look import CloserLook, parse
 from unveil.engine.gpu_orders import GpuOrders
 from unveil.engine.history import ask
+from unveil.engine.people import refuse_order
 from unveil.engine.run_orders import RunOrders
 from unveil.errors import BadInputError, RefusedError, did_you_mean
 from unveil.records.codec import encode
@@ -67,6 +68,7 @@ class Commands:
         if method in self._orders:
             if "actor" in params:
                 raise BadInputError("who acts is what the kernel says, not a parameter")
+            refuse_order(method, actor, self._watch.knowledge.current.profiles)
             return ask(self._orders[method], method, {**params, "actor": actor})
         known = ", ".join(sorted({*self._questions, *self._orders}))
         raise BadInputError(f"no such method: {method[:40]!r}", hint=f"one of {known}")
@@ -90,9 +92,19 @@ class Commands:
                     "name": each.name, "title": each.title, "status": each.status, "level": each.level,
                     "group_by": each.group_by, "subsystem": each.subsystem, "description": each.description,
                     "condition": each.condition, "remediations": each.remediations, "path": each.path,
-                    "falsepositives": each.falsepositives, "references": each.references,
+                    "falsepositives": each.falsepositives, "references": each.references, "revision": each.revision,
                 }
                 for each in knowledge.fingerprints
+            ],
+            "correlations": [
+                {
+                    "name": each.name, "title": each.title, "status": each.status, "level": each.level,
+                    "group_by": each.group_by, "description": each.description, "type": each.type,
+                    "fingerprints": each.fingerprints, "timespan_s": each.timespan_s, "count_of": each.count_of,
+                    "at_least": each.at_least, "effect": each.effect, "path": each.path,
+                    "falsepositives": each.falsepositives, "references": each.references,
+                }
+                for each in knowledge.correlations
             ],
             "remediations": [
                 {

@@ -1,7 +1,8 @@
 """The control socket, served by the watch loop while it sleeps.
 
-Only the watcher's own user may talk to it: the socket stands in a directory of that user alone, has mode 0600, and
-the kernel's word on who connected (SO_PEERCRED) is checked again. Nobody can stall the loop: reads and writes never
+Only the watcher's own user and root may talk to it: the socket stands in a directory of that user alone, has mode 0600,
+and the kernel's word on who connected (SO_PEERCRED) is checked again. Where the site has roles, who has one may talk,
+too: then the kernel's word alone decides. Nobody can stall the loop: reads and writes never
 block, questions are bounded, and a peer that does not read its answers is dropped.
 """
 
@@ -13,6 +14,7 @@ import logging
 import os
 import select
 import socket
+import stat
 import struct
 import time
 from dataclasses import dataclass, field
@@ -49,9 +51,20 @@ class _Peer:
 
 
 class ControlServer:
-    """Answers questions with *handle(method, params, actor)*; UnveilErrors travel back to who asked."""
+    """Answers questions with *handle(method, params, actor)*; UnveilErrors travel back to who asked.
 
-    def __init__(self, path: Path, handle: Callable[[str, dict[str, Any], str], Any]) -> None:
+    Args:
+        admits: whether a user other than the watcher's own and root may talk to it, too.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        handle: Callable[[str, dict[str, Any], str], Any],
+        *,
+        admits: Callable[[int], bool] = lambda _uid: False,
+    ) -> None:
+        self._admits = admits
         self._path = path
         self._handle = handle
         self._owner = os.geteuid()
@@ -82,6 +95,14 @@ class ControlServer:
         with contextlib.suppress(OSError):
             if self._path.stat().st_ino == self._made:  # not another watcher's, when the directory was replaced
                 self._path.unlink()
+
+    def open_to_others(self, others: bool) -> None:
+        """Let other users reach the socket, or no longer; who may talk is decided when they come."""
+        self._path.chmod(0o666 if others else 0o600)
+        folder = self._path.parent
+        mode = stat.S_IMODE(folder.stat().st_mode)
+        if others and not mode & 0o001:
+            folder.chmod(mode | 0o011)  # they may go through it, not look around
 
     def wake(self) -> None:
         """Have `serve_until` return; safe in a signal handler and from other threads."""
@@ -130,10 +151,11 @@ class ControlServer:
         pid, uid, _ = _CREDENTIALS.unpack(
             connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         )
-        if uid in {self._owner, 0} and len(self._peers) >= MAX_PEERS:
+        welcome = uid in {self._owner, 0} or self._admits(uid)
+        if welcome and len(self._peers) >= MAX_PEERS:
             self._make_room()
-        if uid not in {self._owner, 0} or len(self._peers) >= MAX_PEERS:
-            reason = "too many connections" if uid in {self._owner, 0} else f"uid {uid} may not talk to this watcher"
+        if not welcome or len(self._peers) >= MAX_PEERS:
+            reason = "too many connections" if welcome else f"uid {uid} may not talk to this watcher"
             with contextlib.suppress(OSError):
                 connection.send(protocol.refusal(0, RefusedError(reason)))
             connection.close()

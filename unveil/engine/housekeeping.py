@@ -70,6 +70,7 @@ class Housekeeping:
                 filters=current.filters,
             )
             watch.journalling.episodes(ended, wall_s)
+            watch.open_door()
         if state is not None:
             watch.journalling.knowledge(state)
 

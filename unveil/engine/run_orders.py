@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from unveil.engine.people import refuse_approval
 from unveil.errors import BadInputError, RefusedError
 from unveil.matching.filters import held_back
 from unveil.records.codec import encode
@@ -11,6 +12,7 @@ from unveil.records.match import EpisodeState
 from unveil.records.reset import Reset, ResetKind
 from unveil.records.run import RunState
 from unveil.remediation.planner import plan as draw_plan
+from unveil.remediation.roles import approvers
 from unveil.remediation.setting import parse_address
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ class RunOrders:
 
     def __init__(self, watch: Watched) -> None:
         self._watch = watch
-        self.questions: dict[str, Callable[..., Any]] = {"run": self._run}
+        self.questions: dict[str, Callable[..., Any]] = {"run": self._run, "approvers": self._approvers}
         self.orders: dict[str, Callable[..., Any]] = {
             "plan": self._plan,
             "dry_run": self._dry_run,
@@ -66,6 +68,10 @@ class RunOrders:
         told["run"] = encode(self._find(id))
         return told
 
+    def _approvers(self, *, id: str) -> str:  # noqa: A002
+        """Return who may approve a run, in words; empty where the site has no roles."""
+        return approvers(self._find(id).plan.impact, self._watch.knowledge.current.profiles)
+
     def _plan(self, *, episode: str, actor: str, remediation: str | None = None) -> Any:
         """Plan the fix of an episode; the host is only read."""
         watch = self._watch
@@ -99,7 +105,9 @@ class RunOrders:
 
     def _approve(self, *, id: str, hash: str, actor: str) -> Any:  # noqa: A002
         watch = self._watch
-        approved = watch.runs.approve(self._find(id), plan_hash=hash, actor=actor)
+        run = self._find(id)
+        refuse_approval(run.id, run.plan.impact, actor, watch.knowledge.current.profiles)
+        approved = watch.runs.approve(run, plan_hash=hash, actor=actor)
         if (remediation := watch.knowledge.current.remediation(approved.plan.remediation)) is not None:
             watch.runs.expect(watch.mode(remediation))
         return encode(approved)

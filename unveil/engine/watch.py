@@ -29,6 +29,7 @@ from unveil.engine.metrics import Meter
 from unveil.engine.metrics_link import MetricsLink
 from unveil.engine.nvml_backend import NvmlBackend, NvmlLooks
 from unveil.engine.observation import Observation
+from unveil.engine.people import admitted
 from unveil.engine.pipeline import Pipeline
 from unveil.engine.problems import Problems
 from unveil.engine.release import release
@@ -154,8 +155,13 @@ class Watch:
         for line in self.runs.adopt():
             _LOG.warning("adopted after a restart: %s", line)
         self._commands = Commands(self)
-        self._server = ControlServer(self.state_dir.socket, self._commands.handle)
+        self._server = ControlServer(
+            self.state_dir.socket,
+            self._commands.handle,
+            admits=lambda uid: admitted(uid, self.knowledge.current.profiles),
+        )
         opened.callback(self._server.close)
+        self.open_door()
         self._wake = self._server.wake
 
     def _run_driver(self) -> RunDriver:
@@ -240,6 +246,10 @@ class Watch:
     def close(self) -> None:
         """Leave in good order. Runs go on, and are adopted by the next watcher: nothing is undone because we end."""
         self._leaving.close()
+
+    def open_door(self) -> None:
+        """Let those reach the control socket whom the site's roles name; without roles nobody else."""
+        self._server.open_to_others(bool(self.knowledge.current.profiles.roles))
 
     @property
     def facts(self) -> FactTable:

@@ -220,6 +220,11 @@ class RunSupervisor:
         """Have a child ready: a playbook is likely to be started soon."""
         self._standby.make_ready()
 
+    @property
+    def standing_by(self) -> str:
+        """Return the mark of the child that stands by, empty when there is none."""
+        return self._standby.mark
+
     def close(self) -> None:
         """Let a child that stands by go, and those that have told their result end; runs under way go on."""
         self._standby.dismiss()

@@ -27,7 +27,7 @@ from unveil.records.remediation import (
     VerificationRule,
     WantedSetting,
 )
-from unveil.records.site import Filter, Freeze, Profile, Profiles
+from unveil.records.site import Filter, Freeze, Profile, Profiles, Role
 from unveil.records.subsystem import Subsystem
 
 if TYPE_CHECKING:
@@ -329,6 +329,15 @@ def parse_profiles(data: Mapping[str, Any]) -> Profiles:
             )
             for each in data.get("freezes", ())
         ),
+        roles=tuple(
+            Role(
+                name=each["name"],
+                users=tuple(str(user) for user in each.get("users", ())),
+                groups=tuple(each.get("groups", ())),
+            )
+            for each in data.get("roles", ())
+        ),
+        approvals=dict(data.get("approvals", {})),
     )
 
 

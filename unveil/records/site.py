@@ -82,10 +82,26 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """People who may give orders.
+
+    Attributes:
+        users: names of users of the host, or their numbers as text.
+        groups: names of groups of the host.
+    """
+
+    name: str
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profiles:
     """The profiles of a site, first match wins; a host that none names gets *default*, which is to observe only.
 
     Attributes:
+        roles: who may give orders; without any, whoever may talk to the watcher.
+        approvals: impact of a remediation → role that approves it; of another impact, every role.
         maintenance: windows in which automation may act (``Sat-Sun 02:00-06:00``, UTC); none is always.
         freezes: when nothing is applied at all.
     """
@@ -94,6 +110,8 @@ class Profiles:
     profiles: tuple[Profile, ...] = ()
     maintenance: tuple[str, ...] = ()
     freezes: tuple[Freeze, ...] = ()
+    roles: tuple[Role, ...] = ()
+    approvals: Mapping[str, str] = field(default_factory=dict)
 
     def mode(self, remediation: str, upper_bound: Mode, *, host: str, groups: tuple[str, ...] = ()) -> Mode:
         """Return the mode that holds on a host: what its profile says, never above the remediation's own mode."""

@@ -48,6 +48,11 @@ MISTAKES = [
      'default: observe\nfreezes: [{first: "2026-02-03", last: "2026-02-01", reason: x}]', [
         "4:39: error K005: the freeze ends before it begins",
     ]),
+    (PROFILES, "default: observe",
+     "default: observe\nroles: [{name: admin, users: [root]}, {name: admin, groups: [adm]}]\napprovals: {high: admni}", [
+        "4:46: error K005: the role admin is there twice",
+        "5:19: error K401: there is no role 'admni', so nobody could approve it (did you mean admin?)",
+    ]),
     (PROFILES, "default: observe", 'default: observe\nmaintenance: ["2-6"]', [
         "4:15: error K005: '2-6' is not a window (write Sat-Sun 02:00-06:00, or 22:00-04:00; times are UTC)",
     ]),

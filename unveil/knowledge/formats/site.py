@@ -15,7 +15,7 @@ from unveil.knowledge.formats.fragments import (
     described,
     identity,
 )
-from unveil.knowledge.formats.remediation import MODES
+from unveil.knowledge.formats.remediation import IMPACTS, MODES
 from unveil.remediation.calendar import WINDOW_PATTERN
 
 EFFECTS = ("suppress", "no_remediation")
@@ -70,6 +70,23 @@ def site_values_schema() -> Schema:
     )
 
 
+def _role_schema() -> Schema:
+    name: Schema = {"type": "string", "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.@-]*[$]?$"}
+    role = closed(
+        ("name",),
+        {
+            "name": NAME,
+            "users": {
+                "type": "array", "minItems": 1, "items": {"anyOf": [name, {"type": "integer", "minimum": 0}]},
+                "description": "Users of the host, by name or number.",
+            },
+            "groups": {"type": "array", "minItems": 1, "items": name, "description": "Groups of the host, by name."},
+        },
+    )  # fmt: skip
+    role["anyOf"] = [{"required": ["users"]}, {"required": ["groups"]}]
+    return role
+
+
 def profiles_schema() -> Schema:
     """Return the schema of kind Profiles."""
     mode = choice(MODES, "Most that automation may do here; a remediation's own mode is never exceeded.")
@@ -104,6 +121,18 @@ def profiles_schema() -> Schema:
                 "type": "array",
                 "items": closed(("first", "last", "reason"), {"first": day, "last": day, "reason": TEXT}),
                 "description": "Days on which nothing is applied, whoever asks. Rollbacks go on.",
+            },
+            "roles": {
+                "type": "array",
+                "minItems": 1,
+                "items": _role_schema(),
+                "description": "Who may give orders. Without it: whoever may talk to the watcher (its user and root).",
+            },
+            "approvals": {
+                "type": "object",
+                "properties": {impact: described(NAME, "The role that approves it.") for impact in IMPACTS},
+                "additionalProperties": False,
+                "description": "Impact of a remediation and the role that approves it; of another impact, every role.",
             },
         },
     )

@@ -75,6 +75,7 @@ def check_links(shelf: Shelf, *, now_s: float) -> Iterator[Problem]:
                 path = ("profiles", index, "remediations", name)
                 yield from _link(shelf, shelf.profiles, path, "remediation", name, on_key=True)
         yield from _freezes(shelf.profiles)
+        yield from _roles(shelf.profiles)
 
 
 def check_unique(documents: list[Document]) -> Iterator[Problem]:
@@ -145,6 +146,18 @@ def _unbound(key: str, fingerprints: list[Document]) -> Document | None:
         if key not in {kind, *REACHABLE[kind]}:
             return document
     return None
+
+
+def _roles(profiles: Document) -> Iterator[Problem]:
+    """Yield approvals by a role that is not there (K401), and roles that are there twice (K005)."""
+    names = [role["name"] for role in profiles.data.get("roles", ())]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield finding("K005", profiles, ("roles", index, "name"), f"the role {name} is there twice")
+    for impact, name in profiles.data.get("approvals", {}).items():
+        if name not in names:
+            what = f"there is no role {name!r}, so nobody could approve it"
+            yield finding("K401", profiles, ("approvals", impact), what, nearest(name, names))
 
 
 def _freezes(profiles: Document) -> Iterator[Problem]:

@@ -1,0 +1,74 @@
+"""Who gives an order: from what the kernel says of a peer to the names that a site's roles are written with."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import re
+from typing import TYPE_CHECKING
+
+from unveil.errors import RefusedError
+from unveil.remediation.roles import Person, approvers, may_approve, may_order, roles_of
+
+if TYPE_CHECKING:
+    from unveil.records.site import Profiles
+
+_PEER = re.compile(r"uid:([0-9]+)\b")  # `uid:1000 pid:4711`, as the control socket names who asks
+
+
+def person(actor: str) -> Person:
+    """Return who an actor is, with the groups that the host's user database says; nobody where it is no user."""
+    found = _PEER.match(actor)
+    if found is None:
+        return Person(users=frozenset())
+    uid = int(found[1])
+    owner = uid in (0, os.geteuid())
+    try:
+        entry = pwd.getpwuid(uid)
+    except KeyError:  # a user of a container, say: its number alone is known here
+        return Person(users=frozenset({str(uid)}), owner=owner)
+    groups = set()
+    for gid in os.getgrouplist(entry.pw_name, entry.pw_gid):
+        try:
+            groups.add(grp.getgrgid(gid).gr_name)
+        except KeyError:
+            continue
+    return Person(users=frozenset({str(uid), entry.pw_name}), groups=frozenset(groups), owner=owner)
+
+
+def admitted(uid: int, site: Profiles) -> bool:
+    """Tell whether a user other than the watcher's own may talk to it: whoever has a role may."""
+    return bool(site.roles) and bool(roles_of(person(f"uid:{uid}"), site))
+
+
+def refuse_order(order: str, actor: str, site: Profiles) -> None:
+    """Refuse an order of someone without a role, where the site has roles.
+
+    Raises:
+        RefusedError: they may look, not order.
+    """
+    if site.roles and not may_order(order, person(actor), site):
+        raise RefusedError(
+            f"{_named(actor)} has no role here, and may not order `{order}`",
+            hint=f"roles are in inventory/profiles.yml: {', '.join(role.name for role in site.roles)}",
+        )
+
+
+def refuse_approval(run: str, impact: str, actor: str, site: Profiles) -> None:
+    """Refuse the approval of someone who does not have the role that the site asks for.
+
+    Raises:
+        RefusedError: who may approve it is said.
+    """
+    if site.roles and not may_approve(impact, person(actor), site):
+        mine = ", ".join(roles_of(person(actor), site)) or "no role"
+        raise RefusedError(
+            f"{_named(actor)} ({mine}) may not approve {run}, which has {impact} impact",
+            hint=f"who may: {approvers(impact, site)}",
+        )
+
+
+def _named(actor: str) -> str:
+    names = sorted(name for name in person(actor).users if not name.isdigit())
+    return names[0] if names else actor

@@ -1,10 +1,11 @@
-"""Settings that are no files: rings, channels, moderation and offloads of NICs (ethtool), and services (systemd).
+"""Settings that are no files: rings, channels, moderation and offloads of NICs (ethtool), services, irqbalance's bans.
 
 Stands alone (the standard library, Python 3.8), because the Ansible module `unveil_setting` uses the same file on
 managed hosts: `playbooks/modules/unveil_device_settings.py` is a copy, and a test holds the two together byte for byte.
 It raises OSError only, with the number that says what is wrong: ENODEV and EOPNOTSUPP for what is not there.
 
-Sources: include/uapi/linux/ethtool.h, include/uapi/linux/sockios.h; systemctl(1), sd_booted(3).
+Sources: include/uapi/linux/ethtool.h, include/uapi/linux/sockios.h; systemctl(1), sd_booted(3); irqbalance's socket
+API (its `COMMANDS.md` and `sock_handle`), unix(7).
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ import array
 import errno
 import fcntl
 import os
+import re
 import socket
 import struct
 import subprocess
 
 SERVICE_S = 5.0  # a unit is started and stopped without waiting for it; systemd only has to answer
+BALANCER_S = 2.0
+_BANS_BYTES = 500  # what irqbalance reads of a command; it takes a number that was cut off for another interrupt
 _SIOCETHTOOL = 0x8946
 _GET_FEATURES, _SET_FEATURES, _GET_STRINGS, _STRING_COUNT = 0x3A, 0x3B, 0x1B, 0x37
 _FEATURE_STRINGS = 4
@@ -41,6 +45,8 @@ def read(scheme: str, key: str, item: str) -> str:
     """Return the content of a setting; raise OSError when it is not there or cannot be read."""
     if scheme == "service":
         return _read_service(key, item)
+    if scheme == "irqbalance":
+        return "yes" if int(key) in _bans() else "no"
     group, _, name = item.partition("/")
     if group == "feature":
         bit, blocks = _features(key)[name] if name in _features(key) else _absent(key, name)
@@ -53,6 +59,9 @@ def write(scheme: str, key: str, item: str, value: str) -> None:
     """Write a setting; raise OSError when it is not there or does not take the value."""
     if scheme == "service":
         _write_service(key, item, value)
+        return
+    if scheme == "irqbalance":
+        _write_ban(int(key), value)
         return
     group, _, name = item.partition("/")
     if group == "feature":
@@ -171,3 +180,50 @@ def _write_service(unit: str, item: str, value: str) -> None:
     if verb is None:
         raise OSError(errno.EINVAL, f"it is {' or '.join(verbs[item])}")
     _systemctl(verb, "--", unit)
+
+
+def _balancer() -> socket.socket:
+    """Return a connection to a running irqbalance: to one of root's, for anyone may bind a socket of such a name."""
+    with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123  # stands alone
+        names = re.findall(r" ([@/]\S*irqbalance[0-9]+\.sock)$", file.read(), re.MULTILINE)
+    for name in dict.fromkeys(names):
+        channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        channel.settimeout(BALANCER_S)
+        try:
+            channel.connect(re.sub("^@", "\0", name))
+            peer = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+            if struct.unpack("3i", peer)[1] == 0:
+                return channel
+        except OSError:
+            pass  # one that has ended has left its socket behind
+        channel.close()
+    raise OSError(errno.ENODEV, "irqbalance does not run here, or has no socket")
+
+
+def _ask_balancer(command: str) -> str:
+    """Send irqbalance a command and return what it answers until it hangs up."""
+    with _balancer() as channel:
+        who = struct.pack("3i", os.getpid(), os.getuid(), os.getgid())  # it listens to root only, and wants to be told
+        channel.sendmsg([command.encode()], [(socket.SOL_SOCKET, socket.SCM_CREDENTIALS, who)])
+        said = b""
+        while data := channel.recv(65536):
+            said += data
+    return said.decode("utf-8", "replace")
+
+
+def _bans() -> set[int]:
+    """Return the interrupts that irqbalance was told to leave alone."""
+    told = _ask_balancer("setup")
+    if "SLEEP" not in told:
+        raise OSError(errno.EACCES, "irqbalance does not answer this user")
+    return {int(number) for number in re.findall(r"\bIRQ ([0-9]+) ", told)}
+
+
+def _write_ban(irq: int, value: str) -> None:
+    if value not in ("yes", "no"):
+        raise OSError(errno.EINVAL, "it is yes or no")
+    bans = _bans() - {irq} | ({irq} if value == "yes" else set())
+    command = "settings ban irqs " + (" ".join(str(number) for number in sorted(bans)) or "NONE")
+    if len(command) >= _BANS_BYTES:
+        raise OSError(errno.EMSGSIZE, "irqbalance takes no list that long")
+    _ask_balancer(command)

@@ -78,7 +78,8 @@ SERVICE = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.@:-]{0,127}\.(?:service|timer|so
 CGROUP_FILE = re.compile(r"(?:cpu|cpuset|memory|io|blkio|pids|hugetlb)\.[A-Za-z0-9_.]{1,64}")
 CHOICE = re.compile(r"(?:[\w+./-]+[ \t]+)*\[[\w+./-]+\](?:[ \t]+[\w+./-]+)*")
 IDS = re.compile(r"[0-9]{1,5}(?:-[0-9]{1,5})?(?:,[0-9]{1,5}(?:-[0-9]{1,5})?)*")
-DEVICES = {"ethtool": ETHTOOL, "service": SERVICE}
+IRQBALANCE = re.compile(r"([0-9]{1,9})/(banned)")
+DEVICES = {"ethtool": ETHTOOL, "service": SERVICE, "irqbalance": IRQBALANCE}
 LIST_NAMES = ("_list", "cpulist", "cpuset.cpus", "cpuset.mems", ".effective_cpus", ".effective_mems")
 MASK_NAMES = ("smp_affinity", "rps_cpus", "xps_cpus")
 
@@ -225,7 +226,7 @@ def equal(address, one, other):
 
 
 class Device:
-    """A setting of a NIC, a GPU or a service, which is no file."""
+    """A setting of a NIC, a GPU, a service or irqbalance, which is no file."""
 
     def __init__(self, scheme, key, item):
         self.names = (scheme, key, item)

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +29,19 @@ def veth() -> Iterator[str]:
     )
     if made.returncode:
         pytest.skip(f"this kernel makes no virtual interface: {made.stderr.decode()}")
+    yield name
+    subprocess.run(["ip", "link", "del", name], check=True)
+
+
+@pytest.fixture
+def tap() -> Iterator[str]:
+    """Make a tap that nobody uses, and give its name."""
+    if os.geteuid() != 0:
+        pytest.skip("makes a network interface: needs root")
+    name = f"uv{os.getpid() % 100000}t"
+    made = subprocess.run(["ip", "tuntap", "add", "dev", name, "mode", "tap"], check=False, capture_output=True)
+    if made.returncode:
+        pytest.skip(f"this kernel makes no tap: {made.stderr.decode()}")
     yield name
     subprocess.run(["ip", "link", "del", name], check=True)
 
@@ -66,6 +81,88 @@ def test_without_systemd_a_service_is_absent_with_the_reason() -> None:
     assert caught.value.errno == errno.ENODEV
     with pytest.raises(SourceAbsentError, match="systemd does not run here"):
         Settings().read("service:irqbalance.service/active")
+
+
+@pytest.mark.root
+def test_moderation_of_a_tap_is_set_and_put_back(tap: str) -> None:
+    host = Settings()
+    address, absent = f"ethtool:{tap}/coalesce/rx-frames", f"ethtool:{tap}/coalesce/rx-usecs"
+    saved = {address: host.read(address)}
+    assert saved == {address: "0"}
+    assert host.write(address, "8") == "8"
+    with pytest.raises(SourceAbsentError):
+        host.write(absent, "16")
+    assert [each.outcome for each in host.restore(saved, {address: "8"})] == [Outcome.RESTORED]
+    assert host.read(address) == "0"
+
+
+BALANCER = """
+import socket, sys
+door = socket.socket(socket.AF_UNIX)
+door.bind(sys.argv[1])
+door.listen()
+bans = ["7"]
+print("ready", flush=True)
+while True:
+    caller = door.accept()[0]
+    caller.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+    with caller:
+        said, credentials = caller.recvmsg(500, 200)[:2]
+        if not credentials:
+            continue
+        if said == b"setup":
+            told = "".join(f"IRQ {ban} LOAD 0 DIFF 0 CLASS 0 " for ban in bans)
+            caller.sendall(f"SLEEP 10 {told}BANNED 00000000".encode())
+        elif said.startswith(b"settings ban irqs "):
+            words = said.decode().split()[3:]
+            bans = [] if words == ["NONE"] else words
+"""
+
+
+@pytest.fixture
+def balancer(tmp_path: Path) -> Iterator[None]:
+    """Give a process that answers as irqbalance does; a real one would move the interrupts of this machine."""
+    if os.geteuid() != 0:
+        pytest.skip("irqbalance is root's")
+    program = tmp_path / "balancer.py"
+    program.write_text(BALANCER)
+    with subprocess.Popen(
+        [sys.executable, "-I", program, tmp_path / "irqbalance123.sock"], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"ready\n"
+        yield
+        process.kill()
+
+
+@pytest.mark.root
+def test_an_interrupt_is_banned_from_irqbalance_and_only_that_ban_is_lifted(balancer: None) -> None:
+    host = Settings()
+    ours, theirs = "irqbalance:24/banned", "irqbalance:7/banned"
+    saved = {ours: host.read(ours)}
+    assert saved == {ours: "no"}
+    assert host.write(ours, "yes") == "yes"
+    assert host.read(theirs) == "yes", "what was banned before stays banned"
+    with pytest.raises(SourceFailedError, match="yes or no"):
+        host.write(ours, "maybe")
+    assert [each.outcome for each in host.restore(saved, {ours: "yes"})] == [Outcome.RESTORED]
+    assert (host.read(ours), host.read(theirs)) == ("no", "yes")
+
+    def ban_many() -> None:
+        for number in range(100, 300):
+            device_settings.write("irqbalance", str(number), "banned", "yes")
+
+    with pytest.raises(OSError, match="no list that long"):
+        ban_many()
+    assert (host.read("irqbalance:100/banned"), host.read("irqbalance:299/banned")) == ("yes", "no")
+
+
+@pytest.mark.root
+def test_without_irqbalance_a_ban_is_absent_with_the_reason() -> None:
+    if shutil.which("pgrep") is None or subprocess.run(["pgrep", "-x", "irqbalance"], check=False).returncode == 0:
+        pytest.skip("irqbalance runs here")
+    with pytest.raises(SourceAbsentError, match="does not run here"):
+        Settings().read("irqbalance:24/banned")
 
 
 def test_below_another_root_plain_files_stand_for_devices(tree: Path) -> None:

@@ -62,6 +62,30 @@ ON_FILES: list[tuple[str, Entity, dict[str, Any], dict[str, str], dict[str, str]
         {f"sys/class/net/eth0/queues/rx-{queue}/rps_cpus": "f0\n" for queue in (0, 1)},
     ),
     (
+        "steer_transmission",
+        NIC,
+        {"network.nic_tx_queue_names": ("tx-0", "tx-1"), "network.nic_xps_masks": ("50", "a0")},
+        {f"sys/class/net/eth0/queues/tx-{queue}/xps_cpus": "00\n" for queue in (0, 1)},
+        {
+            "sys/class/net/eth0/queues/tx-0/xps_cpus": "50\n",
+            "sys/class/net/eth0/queues/tx-1/xps_cpus": "a0\n",
+        },
+    ),
+    (
+        "moderate_nic_interrupts",
+        NIC,
+        {},
+        {"ethtool/eth0/coalesce/rx-usecs": "0\n"},
+        {"ethtool/eth0/coalesce/rx-usecs": "16\n"},
+    ),
+    (
+        "keep_nic_irqs_from_irqbalance",
+        NIC,
+        {"network.nic_irqs_movable": ("24",), "network.nic_local_cpus": "2-3"},
+        {"irqbalance/24/banned": "no\n", "proc/irq/24/smp_affinity_list": "0\n"},
+        {"irqbalance/24/banned": "yes\n", "proc/irq/24/smp_affinity_list": "2-3\n"},
+    ),
+    (
         "raise_input_queue",
         HOST,
         {},
@@ -184,13 +208,18 @@ HOSTILE = (
     "",
     "x" * 99,
 )
-FOR_NICS = ("steer_nic_packets", "turn_on_offloads", "raise_rx_ring", "raise_tx_queue_length", "spread_nic_irqs")
+FOR_NICS = (
+    "steer_nic_packets", "steer_transmission", "turn_on_offloads", "moderate_nic_interrupts", "raise_rx_ring",
+    "raise_tx_queue_length", "spread_nic_irqs",
+)  # fmt: skip
 GOOD: dict[str, Any] = {
     "network.nic_rx_queue_names": ("rx-0",),
     "network.nic_local_mask": "3",
     "network.nic_local_cpus": "0-1",
     "network.nic_irqs_movable": ("24",),
     "network.nic_rx_ring_max": 4096.0,
+    "network.nic_tx_queue_names": ("tx-0",),
+    "network.nic_xps_masks": ("3",),
 }
 
 
@@ -206,6 +235,9 @@ def test_a_hostile_name_of_a_nic_makes_no_plan(name: str, nic: str) -> None:
     [
         ("steer_nic_packets", "network.nic_rx_queue_names", ("rx-0", "../tx-0")),
         ("steer_nic_packets", "network.nic_local_mask", "f\n"),
+        ("steer_transmission", "network.nic_tx_queue_names", ("tx-0", "tx-1")),  # more queues than masks
+        ("steer_transmission", "network.nic_xps_masks", ("3; id",)),
+        ("keep_nic_irqs_from_irqbalance", "network.nic_irqs_movable", ("24/../25",)),
         ("spread_nic_irqs", "network.nic_irqs_movable", ("24", "0/../1")),
         ("spread_nic_irqs", "network.nic_local_cpus", "0-1; id"),
         ("raise_rx_ring", "network.nic_rx_ring_max", 1e9),
@@ -252,7 +284,7 @@ def namespace() -> Iterator[str]:
     subprocess.run(("ip", "netns", "add", name), check=True)
     try:
         for words in (
-            "ip link add eth0 type veth peer name far0",
+            "ip link add eth0 numtxqueues 2 numrxqueues 2 type veth peer name far0",
             "ip tuntap add dev tap0 mode tap",
             "ip link set tap0 txqueuelen 100",
             "ip link set eth0 up",
@@ -273,6 +305,12 @@ IN_NAMESPACE: list[tuple[str, Entity, dict[str, Any], dict[str, tuple[str, str]]
         NIC,
         {"network.nic_rx_queue_names": ("rx-0",), "network.nic_local_mask": "1"},
         {"file:/sys/class/net/eth0/queues/rx-0/rps_cpus": ("0", "1")},
+    ),
+    (
+        "steer_transmission",
+        NIC,
+        {"network.nic_tx_queue_names": ("tx-0", "tx-1"), "network.nic_xps_masks": ("1", "2")},
+        {f"file:/sys/class/net/eth0/queues/tx-{queue}/xps_cpus": ("0", f"{queue + 1}") for queue in (0, 1)},
     ),
     (
         "turn_on_offloads",

@@ -23,6 +23,7 @@ GOOD = [
     "ethtool:eth0.5/coalesce/adaptive-rx",
     "ethtool:enp1s0/feature/rx-gro",
     "service:irqbalance.service/active",
+    "irqbalance:24/banned",
     "memory:/pod1/nodes",
 ]
 BAD = [
@@ -56,6 +57,8 @@ BAD = [
     "service:--help/active",
     "service:-Hroot@elsewhere.service/active",
     "service:irqbalance/active",
+    "irqbalance:x/banned",
+    "irqbalance:24/x",
     "memory:pod1/nodes",
     "memory:/pod1/stat",
     f"cgroup:/{'a' * 5000}/cpu.max",

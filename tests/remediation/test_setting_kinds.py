@@ -20,6 +20,7 @@ EXAMPLES = {
     "limit of overcommitted memory": "sysctl:vm.overcommit_ratio",
     "kernel parameter": "sysctl:net.core.somaxconn",
     "CPUs of an interrupt": "irq:24/smp_affinity_list",
+    "ban of an interrupt from irqbalance": "irqbalance:24/banned",
     "memory limit of a cgroup": "cgroup:/pod1/memory.limit_in_bytes",
     "cpuset of a cgroup": "cgroup:/pod1/cpuset.mems",
     "control file of a cgroup": "cgroup:/pod1/cpu.max",

@@ -79,7 +79,7 @@ class Places:
             case Scheme.CGROUP:
                 base = self._hierarchy(address)
                 return self._within(f"{base}/{address.key}/{address.item}", (base,), address)
-            case Scheme.ETHTOOL | Scheme.SERVICE if not self.live:  # below another root plain files stand for them
+            case Scheme.ETHTOOL | Scheme.SERVICE | Scheme.IRQBALANCE if not self.live:  # there files stand for them
                 return self._within(f"{address.scheme}/{address.key}/{address.item}", (address.scheme,), address)
             case _:
                 raise RefusedError(f"{address} is no file", hint="it is read and written through the driver")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _MAX_READ = 1 << 16
 _ABSENT = frozenset({errno.ENOENT, errno.ENODEV, errno.ENOTDIR, errno.ENXIO, errno.EOPNOTSUPP})
-_DEVICES = frozenset({Scheme.ETHTOOL, Scheme.SERVICE})
+_DEVICES = frozenset({Scheme.ETHTOOL, Scheme.SERVICE, Scheme.IRQBALANCE})
 
 
 class Backend(Protocol):

@@ -210,8 +210,8 @@ def _elements(
             f"{remediation.name} goes through {wanted.for_each}, which is no list that may be used in an address",
             hint="declare it under variables with type: list and a pattern",
         )
-    for element in elements[:MAX_ELEMENTS]:
-        yield {**values, "item": element}
+    for index, element in enumerate(elements[:MAX_ELEMENTS]):
+        yield {**values, "item": element, "index": index}
 
 
 def _address(template: str, values: Mapping[str, FactValue]) -> str:

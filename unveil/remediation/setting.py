@@ -32,6 +32,7 @@ class Scheme(StrEnum):
     ETHTOOL = "ethtool"  # ethtool:eth0/ring/rx, …/coalesce/rx-usecs, …/channels/combined, …/feature/rx-gro
     NVML = "nvml"  # nvml:GPU-…/power_limit, in watts
     SERVICE = "service"  # service:irqbalance.service/active
+    IRQBALANCE = "irqbalance"  # irqbalance:24/banned, yes or no
     MEMORY = "memory"  # memory:/pod1/nodes, memory:/pod1/huge_pages: seen, never written
 
 
@@ -44,7 +45,8 @@ class Address:
 
     Attributes:
         key: the path (file), the dotted name (sysctl), the number (irq), the path below the controller's hierarchy
-            (cgroup, memory; ``/`` is its root), the interface (ethtool), the UUID (nvml) or the unit (service).
+            (cgroup, memory; ``/`` is its root), the interface (ethtool), the UUID (nvml), the unit (service) or the
+            interrupt (irqbalance).
         item: file or property below the key; empty for file and sysctl.
     """
 
@@ -73,6 +75,7 @@ _KEYED: dict[Scheme, re.Pattern[str]] = {
     Scheme.NVML: re.compile(
         r"(?P<key>(?:GPU|MIG)-[0-9A-Za-z-]{1,64})/(?P<item>power_limit|persistence_mode|applications_clocks)"
     ),
+    Scheme.IRQBALANCE: re.compile(r"(?P<key>[0-9]{1,9})/(?P<item>banned)"),
     Scheme.SERVICE: re.compile(
         r"(?P<key>[A-Za-z0-9_][A-Za-z0-9_.@:-]{0,127}\.(?:service|timer|socket))/(?P<item>active|enabled)"
     ),

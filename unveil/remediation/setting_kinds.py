@@ -94,6 +94,7 @@ KINDS: tuple[Kind, ...] = (
     _kind("kernel parameter", "sysctl:.+"),
     _kind("CPUs of an interrupt", "irq:.+", "CPUs",
           note="interrupts that the kernel manages refuse it; irqbalance writes it, too"),
+    _kind("ban of an interrupt from irqbalance", "irqbalance:.+", "yes or no", note="until irqbalance is restarted"),
     _kind("memory limit of a cgroup", r"cgroup:(?P<path>.+)/memory\.(?:memsw\.)?limit_in_bytes", "bytes",
           coupled=(r"cgroup:\g<path>/memory.limit_in_bytes", r"cgroup:\g<path>/memory.memsw.limit_in_bytes")),
     _kind("cpuset of a cgroup", r"cgroup:.+/cpuset\..+", "CPUs or nodes"),

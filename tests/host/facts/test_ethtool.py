@@ -18,6 +18,8 @@ ASKED = (
     "network.nic_tso",
     "network.nic_rx_ring",
     "network.nic_rx_ring_max",
+    "network.nic_rx_usecs",
+    "network.nic_adaptive_rx",
     "network.nic_pause_rx",
     "network.nic_pause_tx",
     "network.nic_speed_max",

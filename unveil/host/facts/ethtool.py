@@ -1,4 +1,4 @@
-"""What only the driver of a NIC tells, by ioctl: its rings, its offloads, the fastest link that it could have.
+"""What only the driver of a NIC tells, by ioctl: rings, moderation, offloads, the fastest link that it could have.
 
 The kernel answers from its own network namespace, so a NIC is only asked where the root is that of the machine we run
 on. Each call takes the network's global lock, as reading ``speed`` does.
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 _OFFLOADS = {"network.nic_gro": (0x2B, "rx-gro"), "network.nic_tso": (0x1E, "tx-tcp-segmentation")}
 _RINGS = ("network.nic_rx_ring", "network.nic_rx_ring_max")
 _PAUSES = ("network.nic_pause_rx", "network.nic_pause_tx")
+_MODERATION = ("network.nic_rx_usecs", "network.nic_adaptive_rx")
 _FASTEST = "network.nic_speed_max"
 
 _SIOCETHTOOL = 0x8946
-_GET_RINGS, _GET_PAUSE, _GET_LINK = 0x10, 0x12, 0x4C
+_GET_MODERATION, _GET_RINGS, _GET_PAUSE, _GET_LINK = 0x0E, 0x10, 0x12, 0x4C
 _LINK_HEAD = 48  # bytes of struct ethtool_link_settings before its three masks
 
 # First and last bit of ETHTOOL_LINK_MODE_* of one speed (Mbit/s); bits in between are no speeds.
@@ -58,6 +59,7 @@ def tell_driver(sheet: FactSheet, name: str) -> None:
         _, most, _, _, _, now, *_ = struct.unpack("9I", answer)
         _tell_size(sheet, name, _RINGS[0], now, setting=f"ethtool:{name}/ring/rx")
         _tell_size(sheet, name, _RINGS[1], most)
+    tell_moderation(sheet, name)
     answer = _ask(sheet, name, struct.pack("4I", _GET_PAUSE, 0, 0, 0), _PAUSES)
     if answer is not None:
         for fact, on in zip(_PAUSES, struct.unpack("4I", answer)[2:], strict=True):
@@ -69,6 +71,21 @@ def tell_driver(sheet: FactSheet, name: str) -> None:
             sheet.miss(_FASTEST, "the driver names no speed", _nic(name))
         else:
             sheet.tell(_FASTEST, float(fastest), _nic(name))
+
+
+def tell_moderation(sheet: FactSheet, name: str) -> None:
+    """Tell how long a NIC gathers received packets before it interrupts, and whether the driver sets that by itself."""
+    answer = _ask(sheet, name, struct.pack("23I", _GET_MODERATION, *[0] * 22), _MODERATION)
+    if answer is None:
+        return
+    words = struct.unpack("23I", answer)  # struct ethtool_coalesce
+    for fact, item, value, text in (
+        (_MODERATION[0], "rx-usecs", float(words[1]), str(words[1])),
+        (_MODERATION[1], "adaptive-rx", bool(words[10]), "on" if words[10] else "off"),
+    ):
+        setting = f"ethtool:{name}/coalesce/{item}"
+        sheet.tell(fact, value, _nic(name), setting=setting)
+        sheet.settings[setting] = f"{text}\n"
 
 
 def fastest_mbit(modes: int) -> int | None:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from unveil.host.cpulist import format_cpulist
 from unveil.host.facts.devices import Device, device_irqs, driver_of, find_device
-from unveil.host.facts.ethtool import tell_driver, tell_offloads
+from unveil.host.facts.ethtool import tell_driver, tell_moderation, tell_offloads
 from unveil.host.facts.irqs import immovable, remote_share
 from unveil.host.facts.pcie_path import translation
 from unveil.host.facts.sheet import number
-from unveil.host.facts.steering import tell_steering
+from unveil.host.facts.steering import tell_steering, tell_transmission
 from unveil.records.entity import Entity, EntityKind
 
 if TYPE_CHECKING:
@@ -109,14 +109,18 @@ def _tell_legs(sheet: FactSheet, name: str, entity: Entity) -> None:
 
 
 def refresh_nics(sheet: FactSheet, nics: tuple[Nic, ...]) -> None:
-    """Look again at what a setting changes: the steering of packets, and offloads that were off.
+    """Look again at what a setting changes: the steering of packets, and offloads, moderation and XPS that were off.
 
-    Offloads that are on are left alone until the next full reading, as asking takes the network's global lock.
+    Those that are on are left alone until the next full reading, as asking takes the network's global lock.
     """
     for nic in nics:
         tell_steering(sheet, nic.entity.key, nic.local)
         if not _offloads_are_on(sheet, nic.entity):
             tell_offloads(sheet, nic.entity.key)
+        if sheet.value("network.nic_rx_usecs", nic.entity) == 0:
+            tell_moderation(sheet, nic.entity.key)
+        if sheet.value("network.nic_xps_cpus", nic.entity) == 0:
+            tell_transmission(sheet, nic.entity.key, nic.local)
 
 
 def _offloads_are_on(sheet: FactSheet, entity: Entity) -> bool:
@@ -215,6 +219,7 @@ def _tell_identity(sheet: FactSheet, nic: Nic, name: str) -> None:
     sheet.read("network.nic_tx_queue_length", length, number, entity, setting=f"file:/{length}")
     _read_speed(sheet, folder, entity)
     tell_steering(sheet, name, nic.local)
+    tell_transmission(sheet, name, nic.local)
     tell_driver(sheet, name)
     now, fastest = (sheet.value(f"network.nic_speed{which}", entity) for which in ("", "_max"))
     if isinstance(now, float) and isinstance(fastest, float):

@@ -1,4 +1,4 @@
-"""How received packets are spread over CPUs by the kernel (RPS), and what a mask for that would be.
+"""How the kernel hands received packets to CPUs (RPS) and CPUs to transmit queues (XPS), and masks to set for both.
 
 Source: Documentation/networking/scaling.rst.
 """
@@ -35,6 +35,46 @@ def mask_cpus(text: str) -> int:
         ValueError: the text is no mask.
     """
     return int(text.replace(",", ""), 16).bit_count()
+
+
+def dealt(cpus: Iterable[int], queues: int) -> tuple[str, ...]:
+    """Return CPUs dealt out to queues, a mask for each; with fewer CPUs than queues, queues share them."""
+    ordered = sorted(set(cpus))
+    if not ordered:
+        return ()
+    if len(ordered) < queues:
+        return tuple(cpu_mask((ordered[queue % len(ordered)],)) for queue in range(queues))
+    return tuple(cpu_mask(ordered[queue::queues]) for queue in range(queues))
+
+
+def tell_transmission(sheet: FactSheet, name: str, local: frozenset[int]) -> None:
+    """Tell the transmit queues of an interface, and how many CPUs are told which of them to send through.
+
+    The kernel has such a map only where there are several queues. Reading it takes the network's global lock.
+    """
+    entity, folder = Entity(EntityKind.NIC, name), f"sys/class/net/{name}/queues"
+    queues = sorted(
+        (queue for queue in sheet.names(folder) if queue.startswith("tx-") and queue[3:].isdecimal()),
+        key=lambda queue: int(queue[3:]),
+    )[:_MOST_QUEUES]
+    if not queues:
+        for fact in ("tx_queues", "tx_queue_names", "xps_cpus", "xps_masks"):
+            sheet.miss(f"network.nic_{fact}", "the kernel lists no transmit queue", entity)
+        return
+    sheet.tell("network.nic_tx_queues", float(len(queues)), entity)
+    sheet.tell("network.nic_tx_queue_names", tuple(queues), entity)
+    if masks := dealt(local, len(queues)):
+        sheet.tell("network.nic_xps_masks", masks, entity)
+    else:
+        sheet.miss("network.nic_xps_masks", "the CPUs next to it are not known", entity)
+    told = 0
+    for queue in queues:
+        try:
+            told |= int((sheet.text(f"{folder}/{queue}/xps_cpus") or "").replace(",", ""), 16)
+        except ValueError:
+            sheet.miss("network.nic_xps_cpus", "this kernel has no map of CPUs to its queues", entity)
+            return
+    sheet.tell("network.nic_xps_cpus", float(told.bit_count()), entity)
 
 
 def tell_steering(sheet: FactSheet, name: str, local: frozenset[int]) -> None:

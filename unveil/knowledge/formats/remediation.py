@@ -21,10 +21,10 @@ VARIABLE_TYPES = ("string", "integer", "number", "boolean", "list")
 TRIGGERS = ("apply_failed", "verify_failed", "canceled", "timeout", "operator")
 PRECONDITIONS = ("still_matching", "no_silence")
 IMPACTS = ("none", "low", "medium", "high")
-ADDRESS_PATTERN = r"^(file|sysctl|irq|cgroup|ethtool|nvml|service|memory):.+|^\{\{.+\}\}$"
+ADDRESS_PATTERN = r"^(file|sysctl|irq|cgroup|ethtool|nvml|service|irqbalance|memory):.+|^\{\{.+\}\}$"
 
 ORIGIN_PATTERN = r"^(match\.[a-z]+|(fact|setting)\.[a-z]+\.[a-z0-9_]+|site\.[a-z][a-z0-9_]*)$"
-_VARIABLE_NAME = r"^(?!(item|unveil_.*)$)[a-z][a-z0-9_]{0,62}$"
+_VARIABLE_NAME = r"^(?!(item|index|unveil_.*)$)[a-z][a-z0-9_]{0,62}$"
 
 
 def _variable() -> Schema:
@@ -63,7 +63,7 @@ def _setting() -> Schema:
                 "type": ["string", "number", "null"],
                 "description": "Wanted content, a template over the variables; null when only the playbook can tell.",
             },
-            "for_each": described(TEXT, "A list variable: one setting for each element, as item."),
+            "for_each": described(TEXT, "A list variable: a setting for each element, item; index is its number."),
             "coupled": {
                 "type": "array", "uniqueItems": True, "items": address,
                 "description": "What the kernel changes along with it; saved and restored, too.",

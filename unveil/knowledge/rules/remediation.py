@@ -168,6 +168,8 @@ def _template(document: Document, path: Path, text: str, each: str | None) -> It
         yield finding("K511", document, path, error.what, error.hint or "")
         return
     for name in sorted(used):
+        if name == "index" and each is not None:
+            continue  # a number of ours
         source = each if name == "item" and each is not None else name
         variable = variables.get(source)
         if variable is None:

@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unveil.errors import UnreadableError
@@ -43,6 +43,7 @@ def test_every_text_is_marked_as_data_wherever_it_stands(kit: Any, tmp_path: Pat
     assert decode(type(request), json.loads(json.dumps(encode(request)))) == request
 
 
+@settings(max_examples=40)
 @given(st.recursive(st.text() | st.integers() | st.booleans(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
 def test_no_bare_text_is_left(value: Any) -> None:
     def bare(found: Any) -> bool:

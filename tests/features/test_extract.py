@@ -284,7 +284,7 @@ def wild_window(seed: int, count: int, rows: int, kind: str) -> Window:
     return Window(index=0, start_ns=0, end_ns=3_000_000_000, wall_s=0.0, blocks=tuple(blocks))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     count=st.sampled_from([1, 2, 30, 300]),
@@ -309,7 +309,7 @@ def test_three_thousand_channels_are_no_trouble() -> None:
     assert (~np.isnan(vector.values)).sum() > 200
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 2**32), shift_s=st.integers(0, 10**8), kind=st.sampled_from(["huge", "resets", "absent"]))
 def test_when_it_happens_does_not_matter(seed: int, shift_s: int, kind: str) -> None:
     window = wild_window(seed, 60, 8, kind)
@@ -320,7 +320,7 @@ def test_when_it_happens_does_not_matter(seed: int, shift_s: int, kind: str) -> 
     assert first.tobytes() == second.tobytes()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_columns_that_are_there_twice_and_columns_in_another_order_change_nothing(seed: int) -> None:
     window = wild_window(seed, 60, 8, "absent")
@@ -337,7 +337,7 @@ def test_columns_that_are_there_twice_and_columns_in_another_order_change_nothin
     np.testing.assert_allclose(plain.values, other.values, rtol=1e-12)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(factor=st.sampled_from([0.5, 2.0, 8.0]), seed=st.integers(0, 2**32))
 def test_shares_do_not_depend_on_the_unit_and_rates_do(extract: Extract, factor: float, seed: int) -> None:
     noise = np.random.default_rng(seed)

@@ -56,7 +56,7 @@ class Host:
             stdout=log, stderr=log, env={**os.environ, **self.environment},
         )  # fmt: skip
         log.close()
-        wait_for("the watcher answers", lambda: self.client.call("ping"), seconds=15)
+        wait_for("the watcher answers", lambda: self.client.call("ping"), seconds=45)
 
     def kill(self) -> None:
         assert self.process

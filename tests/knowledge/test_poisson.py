@@ -19,7 +19,7 @@ def test_the_interval_is_that_of_the_tables(count: int, low: float, high: float)
     assert poisson_interval(count) == (pytest.approx(low, rel=1e-3), pytest.approx(high, rel=1e-3))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 500), st.floats(0.5, 0.999))
 def test_it_holds_the_count_and_grows_with_the_confidence(count: int, confidence: float) -> None:
     low, high = poisson_interval(count, confidence=confidence)

@@ -81,7 +81,7 @@ def both(kind: str) -> tuple[Callable[[Any], bool], Callable[[Any], bool]]:
     return compile_schema(schema), Draft202012Validator(schema).is_valid
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(data=st.data())
 def test_both_agree_on_what_is_right_and_what_is_not(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(sorted(EXAMPLES)))

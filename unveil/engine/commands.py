@@ -92,6 +92,7 @@ class Commands:
                     "name": each.name, "title": each.title, "status": each.status, "level": each.level,
                     "group_by": each.group_by, "subsystem": each.subsystem, "description": each.description,
                     "condition": each.condition, "remediations": each.remediations, "path": each.path,
+                    "fields": each.fields,
                     "falsepositives": each.falsepositives, "references": each.references, "revision": each.revision,
                 }
                 for each in knowledge.fingerprints

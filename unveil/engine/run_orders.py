@@ -92,7 +92,10 @@ class RunOrders:
         fixes = self._watch.knowledge.current.fixes(episode.fingerprint)
         names = ", ".join(each.name for each in fixes)
         if not fixes:
-            raise RefusedError(f"{episode.fingerprint} has no remediation: it is for a person to judge")
+            raise RefusedError(
+                f"{episode.fingerprint} has no remediation: it is for a person to judge",
+                hint=f"`unveil episodes --ticket {episode.id}` writes what to hand on",
+            )
         chosen = next((each for each in fixes if name in (None, each.name)), None)
         if chosen is None:
             raise BadInputError(f"{name!r} does not remediate {episode.fingerprint}", hint=f"one of {names}")

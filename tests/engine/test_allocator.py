@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
@@ -101,36 +100,3 @@ def test_code_that_is_let_go_of_is_no_longer_resident_and_still_runs() -> None:
     libraries, before, after = map(int, said)
     assert libraries > 3
     assert after < before
-
-
-ONE_HEAP = """
-import os, re, sys
-from pathlib import Path
-from unveil.engine.allocator import keep_in_one_heap
-
-keep_in_one_heap()
-kept = [str(number) * 3 for number in range(100_000)]  # 7 MB in small pieces
-heap = Path("/proc/self/smaps").read_text().partition("[heap]")[2]
-print(os.getpid(), re.search(r"Rss: +([0-9]+)", heap)[1], os.environ.get("PYTHONMALLOC"), *sys.argv[1:])
-"""
-
-
-def _started(environment: dict[str, str]) -> tuple[int, list[str]]:
-    command = [sys.executable, "-c", ONE_HEAP, "--profile", "two words"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, **environment}, text=True) as child:
-        said = child.communicate()[0].split()
-    assert child.returncode == 0
-    return child.pid, said
-
-
-def test_all_memory_is_one_heap_of_the_same_process_and_what_it_starts_does_not_inherit_that() -> None:
-    pid, said = _started({})
-    assert said[0] == str(pid)
-    assert int(said[1]) > 7000
-    assert said[2:] == ["None", "--profile", "two", "words"]
-
-
-def test_an_allocator_that_somebody_chose_stays() -> None:
-    _, said = _started({"PYTHONMALLOC": "pymalloc"})
-    assert int(said[1]) < 7000
-    assert said[2] == "pymalloc"

@@ -108,7 +108,6 @@ def main(argv: list[str] | None = None) -> int:
             parser.print_help()
             return 0
         fill(arguments)
-        arguments.own_process = argv is None
         code = int(arguments.entry(arguments))
         sys.stdout.flush()  # a full disk is said here, not by the interpreter at its end
         return code

@@ -38,10 +38,6 @@ def run(arguments: argparse.Namespace) -> int:
     import logging
     import os
 
-    from unveil.engine.allocator import keep_in_one_heap
-
-    if arguments.own_process:
-        keep_in_one_heap()
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(name, "1")  # before numpy is loaded: a pool of threads would only wait, and be paid for
 

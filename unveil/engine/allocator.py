@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import os
 import re
-import sys
 from pathlib import Path
 
 # From malloc.h.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 _LARGE = 256 * 1024
 
-_ALLOCATOR, _STARTED_OVER = "PYTHONMALLOC", "malloc"
 _DONT_NEED = 4  # MADV_DONTNEED
 _COLLAPSE = 25  # MADV_COLLAPSE of <linux/mman.h>, since Linux 6.1
 _HUGE = 2 << 20
@@ -21,20 +18,6 @@ _FILLED = 0.9  # of a range, or collapsing it would make memory of what is only 
 _POLICY = "/sys/kernel/mm/transparent_hugepage/enabled"
 _CODE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r-xp \S+ \S+ [1-9]\d*\s+/.*")  # of a file
 _RANGE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) rw-p \S+ 00:00 0\s*(\[heap\])?")
-
-
-def keep_in_one_heap() -> None:
-    """Start this program over, as the same process, with the C library's allocator for all of its memory.
-
-    Python's own takes a mebibyte here and one there, between the libraries, where no huge page fits; the C library's
-    heap is one piece, which `keep_together` moves. Measured side by side, the watcher then takes a third less CPU time
-    for 1 MB more. Python reads the choice as it starts, so nothing after that can make it. What this process starts
-    does not inherit it; where somebody has chosen an allocator, or there is no glibc, nothing happens.
-    """
-    if sys.executable and os.environ.get(_ALLOCATOR) is None and "CS_GNU_LIBC_VERSION" in os.confstr_names:
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, _ALLOCATOR: _STARTED_OVER})
-    if os.environ.get(_ALLOCATOR) == _STARTED_OVER:
-        del os.environ[_ALLOCATOR]
 
 
 def keep_little() -> None:

@@ -265,7 +265,8 @@ class KernelFile:
             raise SettingError("cannot be read: %s" % error.strerror) from error
 
     def write(self, value):
-        text, before = value, b"" if self.live else self._raw()
+        before = b"" if self.live else self._raw()
+        text = (value or "\n") if self.live else value  # of nothing, the kernel is told nothing
         if 0 < len(before) == (0 if self.live else os.stat(self.path).st_size):
             text = self._as_the_kernel_shows(before.decode("utf-8", "surrogateescape"), value)
         try:

@@ -230,3 +230,21 @@ def test_this_kernels_interrupts_and_huge_pages_are_put_back() -> None:
         assert {address: host.read(address) for address in addresses} == saved
     finally:
         host.restore(saved, {address: host.read(address) for address in addresses})
+
+
+@pytest.mark.root
+def test_a_cpuset_that_allowed_no_node_by_itself_allows_none_again() -> None:
+    folder = Path(f"/sys/fs/cgroup/cpuset/unveil-test-{os.getpid()}")
+    try:
+        folder.mkdir()
+    except OSError as error:
+        pytest.skip(f"no cpuset of its own can be made here: {error}")
+    try:
+        host, address = Settings(), f"cgroup:/{folder.name}/cpuset.mems"
+        saved = {address: host.read(address)}
+        assert saved == {address: ""}
+        written = {address: host.write(address, "0")}
+        assert [each.outcome for each in host.restore(saved, written)] == [Outcome.RESTORED]
+        assert host.read(address) == ""
+    finally:
+        folder.rmdir()

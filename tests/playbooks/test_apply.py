@@ -47,6 +47,7 @@ CASES: list[tuple[str, Entity, dict[str, str]]] = [
     ("raise_cpu_quota", POD, {"sys/fs/cgroup/pod1/cpu.max": "max\n"}),
     ("relax_dirty_limits", HOST, {"proc/sys/vm/dirty_ratio": "20\n", "proc/sys/vm/dirty_background_ratio": "10\n"}),
     ("migrate_memory_home", POD, {}),
+    ("bind_memory_home", POD, {"sys/fs/cgroup/pod1/cpuset.mems": "1\n"}),
     ("raise_cpu_weight", POD, {"sys/fs/cgroup/pod1/cpu.weight": "400\n"}),
     ("raise_io_limit", POD, {"sys/fs/cgroup/pod1/io.max": "254:0 rbps=4194304 wbps=max riops=max wiops=max\n"}),
     (

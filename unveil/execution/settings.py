@@ -144,7 +144,9 @@ class Settings:
 
     def _write(self, path: str, value: str) -> None:
         text = value
-        if not self._places.live:
+        if self._places.live:
+            text = value or "\n"  # of nothing, the kernel is told nothing: `cpuset.mems` is emptied by a line
+        else:
             before = _read(path)
             if 0 < len(before) == os.stat(path).st_size:  # noqa: PTH116  # a kernel file has no size, or a page's
                 text = _as_the_kernel_shows(before.decode("utf-8", "surrogateescape"), value)

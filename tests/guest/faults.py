@@ -36,7 +36,8 @@ class Patient:
         self._output = Path(f"/run/{name}.log")
         with self._output.open("w") as log:
             self._process = subprocess.Popen(
-                [sys.executable, HERE / "patient.py", illness, str(megabytes), node, self.cgroup], stdout=log
+                [sys.executable, "-I", "-S", HERE / "patient.py", illness, str(megabytes), node, self.cgroup],
+                stdout=log,
             )
         self.pid = self._process.pid
 
@@ -62,7 +63,7 @@ class Fault:
         look: what is recorded before, after apply, after the second and after the rollback, beside the settings.
         inject: makes the fault once the workload runs; returns nothing.
         by_playbook: the watcher plays the playbook with a real ansible-playbook, verifies and rolls back. That takes a
-            minute or three here, so the others have their modules called as Ansible does.
+            minute here, so the others have their modules called as Ansible does.
     """
 
     name: str
@@ -119,6 +120,21 @@ def misplace_irqs(_patient: Patient) -> None:
         Path(f"/proc/irq/{irq}/smp_affinity_list").write_text("0-1")
 
 
+def limit(patient: Patient) -> None:
+    """Give the workload a tenth of a CPU, half of what it would take."""
+    (patient.cgroup / "cpu.max").write_text("10000 100000")
+
+
+def throttling(patient: Patient) -> dict[str, Any]:
+    """Return in how many of the periods of two seconds the workload was held back."""
+    counts = []
+    for _ in range(2):
+        counts.append([number_of(patient.cgroup / "cpu.stat", name) for name in ("nr_periods", "nr_throttled")])
+        time.sleep(2 - 2 * (len(counts) - 1))
+    (periods, throttled), (periods_later, throttled_later) = counts
+    return {"periods": periods_later - periods, "throttled": throttled_later - throttled}
+
+
 def huge(patient: Patient) -> dict[str, Any]:
     rollup = Path(f"/proc/{patient.pid}/smaps_rollup")
     return {"huge_kb": number_of(rollup, "AnonHugePages"), "anonymous_kb": number_of(rollup, "Anonymous")}
@@ -128,4 +144,5 @@ FAULTS = (
     Fault("numa", "workload_memory_remote", "cgroup:/guest-numa", ("trains", 96, "0"), pages_by_node, by_playbook=True),
     Fault("irq", "nic_irq_away_from_nic", "nic:eth0", ("pings", 0, "1"), irq_state, misplace_irqs),
     Fault("huge", "reduced_huge_page_coverage", "cgroup:/guest-huge", ("trains", 216, "1"), huge),
+    Fault("quota", "cgroup_cpu_quota_throttling", "cgroup:/guest-quota", ("computes", 0, ""), throttling, limit),
 )  # fmt: skip

@@ -1,20 +1,23 @@
-"""What runs in the guest: a watcher, one ill workload after the other, and the whole way from fault to fix and back.
+"""What runs in the guest: a watcher, the ill workloads, and the whole way from each fault to its fix and back.
 
 Everything goes through the project's own doors: the shipped fingerprints match and the plan is the watcher's. Of the
 fault that no other machine of ours can have, memory on the wrong node, the watcher plays the shipped playbook with a
-real ansible-playbook, verifies and rolls back. That takes minutes on an emulated CPU, so the modules of the other
-playbooks are called as Ansible calls them, and the watcher's code for settings puts back what they wrote. What was
-there before, between and after is said as JSON lines; the host side judges it. Nothing here takes a speed for a proof.
+real ansible-playbook, verifies and rolls back. That takes a minute on an emulated CPU, so the modules of the other
+playbooks are called as Ansible calls them, and the watcher's code for settings puts back what they wrote. The faults
+are of different kinds and in different cgroups, so all are gone through at once. What was there before, between and
+after is said as JSON lines; the host side judges it. Nothing here takes a speed for a proof.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,21 +34,16 @@ if TYPE_CHECKING:
 
 MODULES = Path(__file__).parents[2] / "playbooks/modules"
 THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-AS_ANSIBLE_DOES = """
-import runpy, sys, os
-import ansible.module_utils
-sys.argv = sys.argv[1:]
-ansible.module_utils.__path__.append(os.path.dirname(sys.argv[0]))
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
 STATE = Path("/run/unveil")
 LOG = Path("/run/watch.log")
+SPEAKING = threading.Lock()
 BUSY = {"planned", "approved", "applying", "verifying", "rolling_back"}
 
 
 def say(**told: Any) -> None:
     """Tell the host side."""
-    print(json.dumps(told), flush=True)
+    with SPEAKING:
+        print(json.dumps(told), flush=True)
 
 
 def wanted_settings(plan: dict[str, Any]) -> list[dict[str, Any]]:
@@ -59,17 +57,36 @@ def filled(template: Any, given: dict[str, Any]) -> Any:
     return template if found is None else given.get(found[1], found[2])
 
 
-def call_module(name: str, arguments: dict[str, Any], *, check: bool) -> dict[str, Any]:
-    """Call one of our Ansible modules as Ansible does, in a process of its own."""
-    path = Path("/run/arguments.json")
-    path.write_text(json.dumps({"ANSIBLE_MODULE_ARGS": {**arguments, "_ansible_check_mode": check}}))
-    command = [sys.executable, "-c", AS_ANSIBLE_DOES, MODULES / f"{name}.py", path]
-    said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
-    try:
-        answer = json.loads(said.stdout)
-    except ValueError:
-        return {"failed": True, "changed": False, "msg": f"{said.stdout} {said.stderr}"[-1000:]}
-    return {key: value for key, value in answer.items() if key not in {"invocation", "settings", "diff"}}
+class Modules:
+    """Calls our Ansible modules, each in a process of its own: see `module_server.py`."""
+
+    def __init__(self) -> None:
+        self._server = subprocess.Popen(
+            [sys.executable, Path(__file__).with_name("module_server.py"), MODULES], stdin=subprocess.PIPE
+        )
+        self._number = itertools.count()
+
+    def call(self, name: str, arguments: dict[str, Any], *, check: bool) -> dict[str, Any]:
+        """Return a module's answer."""
+        given, answer = (Path(f"/run/module.{next(self._number)}") for _ in range(2))
+        given.write_text(json.dumps({"ANSIBLE_MODULE_ARGS": {**arguments, "_ansible_check_mode": check}}))
+        assert self._server.stdin
+        os.write(self._server.stdin.fileno(), f"{MODULES / name}.py {given} {answer}\n".encode())
+        end = time.monotonic() + 240
+        while not answer.exists():
+            if time.monotonic() > end:
+                return {"failed": True, "changed": False, "msg": "no answer within 240 s"}
+            time.sleep(0.1)
+        try:
+            told = json.loads(answer.read_text())
+        except ValueError:
+            return {"failed": True, "changed": False, "msg": answer.read_text()[-1000:]}
+        return {key: value for key, value in told.items() if key not in {"invocation", "settings", "diff"}}
+
+    def close(self) -> None:
+        """End it."""
+        self._server.kill()
+        self._server.wait()
 
 
 def contents(addresses: list[str]) -> dict[str, str]:
@@ -83,8 +100,8 @@ def contents(addresses: list[str]) -> dict[str, str]:
     return told
 
 
-class Guest:
-    """The watcher, its client, and the way of a fault."""
+class Watch:
+    """The watcher's process."""
 
     def __init__(self) -> None:
         with LOG.open("w") as log:
@@ -93,7 +110,60 @@ class Guest:
                  "--state-dir", STATE],
                 stdout=log, stderr=log,
             )  # fmt: skip
-        self.client = Client(STATE / "control.sock", timeout_s=60)
+
+    def cpu_s(self) -> float:
+        """Return the CPU time that it has taken."""
+        words = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+    def close(self) -> None:
+        """End it."""
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+class Treatment(threading.Thread):
+    """Takes one fault from its injection to the rollback."""
+
+    def __init__(self, fault: Fault, watch: Watch, modules: Modules) -> None:
+        super().__init__(name=fault.name)
+        self.fault, self.told = fault, fault.told
+        self._watch, self._modules = watch, modules
+        self._client = Client(STATE / "control.sock", timeout_s=60)
+        self._patient = Patient(fault.name, *fault.patient)
+
+    def run(self) -> None:
+        """Go; what goes wrong is told, and does not keep the others."""
+        begun = time.monotonic()
+        try:
+            self._go()
+        except (TimeoutError, UnveilError, OSError, LookupError, ArithmeticError) as error:
+            self.told["failed"] = f"{type(error).__name__}: {error}\n{self._explained()}"
+        finally:
+            self._patient.close()
+        say(event="told", name=self.name, seconds=round(time.monotonic() - begun, 1), **self.told)
+
+    def _go(self) -> None:
+        fault, told, patient = self.fault, self.told, self._patient
+        self.wait("the workload works", patient.beats, seconds=90)
+        fault.inject(patient)
+        told["before"] = fault.look(patient)
+        self.wait("the watcher answers", lambda: self._client.call("ping"), seconds=180)
+        found = self.wait(f"{fault.fingerprint} fires", self._episode, seconds=150)
+        told["clauses"] = {each["name"]: each["value"] for each in found["last"]["clauses"]}
+        run = self._client.call("plan", episode=found["id"], remediation=None)
+        told["remediation"] = run["plan"]["remediation"]
+        told["addresses"] = [each["address"] for each in run["plan"]["changes"]]
+        told["looked_through"] = self._called(run["plan"], check=True)
+        told["after_dry_run"] = fault.look(patient)
+        told["settings_before"] = contents(told["addresses"])
+        (self._by_playbook if fault.by_playbook else self._by_modules)(run)
+        told["settings_rolled_back"] = contents(told["addresses"])
+        told["after_rollback"] = fault.look(patient)
+        told["alive_at_end"] = patient.alive()
 
     def wait(self, what: str, condition: Callable[[], Any], *, seconds: float) -> Any:
         """Return the first truthy value of a condition.
@@ -105,117 +175,81 @@ class Guest:
         while time.monotonic() < end:
             with contextlib.suppress(UnveilError):
                 if value := condition():
-                    say(event="step", what=what, seconds=round(time.monotonic() - begun, 1))
+                    say(event="step", what=f"{self.name}: {what}", seconds=round(time.monotonic() - begun, 1))
                     return value
-            if self.process.poll() is not None:
+            if self._watch.process.poll() is not None:
                 break
-            time.sleep(0.25)
+            time.sleep(0.5)
         raise TimeoutError(f"{what}: not within {seconds} s\n{LOG.read_text()[-3000:]}")
 
-    def episode(self, fault: Fault) -> dict[str, Any] | None:
-        for each in self.client.call("episodes", open_only=True):
+    def _episode(self) -> dict[str, Any] | None:
+        for each in self._client.call("episodes", open_only=True):
             there = f"{each['entity']['kind']}:{each['entity']['key']}"
-            if (each["fingerprint"], there, each["state"]) == (fault.fingerprint, fault.entity, "firing"):
+            if (each["fingerprint"], there, each["state"]) == (self.fault.fingerprint, self.fault.entity, "firing"):
                 return dict(each)
         return None
 
-    def explained(self, fault: Fault) -> str:
-        """Return how the newest window stands against a fault's fingerprint, for a person who asks why not."""
+    def _explained(self) -> str:
+        """Return how the newest window stands against the fault's fingerprint, for a person who asks why not."""
         with contextlib.suppress(UnveilError):
-            held = self.client.call("explain", fingerprint=fault.fingerprint, entity=fault.entity)
+            held = self._client.call("explain", fingerprint=self.fault.fingerprint, entity=self.fault.entity)
             return "\n".join(f"{each['name']}: {each['answer']} {each['value']} {each['reason']}"
                              for match in held for each in match["clauses"])  # fmt: skip
         return ""
 
-    def state(self, run: str) -> str:
-        return str(self.client.call("run", id=run)["run"]["steps"][-1]["state"])
-
-    def ended(self, run: str, *, but: str = "") -> str | None:
-        state = self.state(run)
+    def _ended(self, run: str, *, but: str = "") -> str | None:
+        state = str(self._client.call("run", id=run)["run"]["steps"][-1]["state"])
         return None if state in BUSY or state == but else state
 
-    def modules(self, plan: dict[str, Any], *, check: bool) -> list[dict[str, Any]]:
+    def _called(self, plan: dict[str, Any], *, check: bool) -> list[dict[str, Any]]:
         """Call the modules of a plan's playbook with what the playbook gives them; return their answers."""
         begun = time.monotonic()
         given = {**plan["variables"], "unveil_settings": wanted_settings(plan)}
         answers = []
-        for task in yaml.safe_load(Path(plan["playbook"]).read_text())[0]["tasks"]:
+        for task in yaml.load(Path(plan["playbook"]).read_text(), yaml.CSafeLoader)[0]["tasks"]:
             for name in task:
                 if name.startswith("unveil_"):
                     arguments = {key: filled(value, given) for key, value in task[name].items()}
-                    answers.append({"module": name, **call_module(name, arguments, check=check)})
-        say(event="step", what=f"modules called, check={check}", seconds=round(time.monotonic() - begun, 1))
+                    answers.append({"module": name, **self._modules.call(name, arguments, check=check)})
+        seconds = round(time.monotonic() - begun, 1)
+        say(event="step", what=f"{self.name}: modules called, check={check}", seconds=seconds)
         return answers
 
-    def go(self, fault: Fault) -> None:
-        """Take a fault from its injection to the rollback."""
-        told = fault.told
-        patient = Patient(fault.name, *fault.patient)
-        try:
-            self.wait("the workload works", patient.beats, seconds=60)
-            fault.inject(patient)
-            told["before"] = fault.look(patient)
-            found = self.wait(f"{fault.fingerprint} fires", lambda: self.episode(fault), seconds=150)
-            told["clauses"] = {each["name"]: each["value"] for each in found["last"]["clauses"]}
-            run = self.client.call("plan", episode=found["id"], remediation=None)
-            told["remediation"] = run["plan"]["remediation"]
-            told["addresses"] = [each["address"] for each in run["plan"]["changes"]]
-            told["looked_through"] = self.modules(run["plan"], check=True)
-            told["after_dry_run"] = fault.look(patient)
-            told["settings_before"] = contents(told["addresses"])
-            (self._by_playbook if fault.by_playbook else self._by_modules)(fault, patient, run)
-            told["settings_rolled_back"] = contents(told["addresses"])
-            told["after_rollback"] = fault.look(patient)
-            told["alive_at_end"] = patient.alive()
-            told["watcher_cpu_s"] = self.cpu_s()
-        finally:
-            patient.close()
-
-    def _by_playbook(self, fault: Fault, patient: Patient, run: dict[str, Any]) -> None:
+    def _by_playbook(self, run: dict[str, Any]) -> None:
         """Approve, apply, verify and roll back as an operator does it; the watcher and ansible-playbook act."""
-        told, applied_s = fault.told, time.monotonic()
-        self.client.call("approve", id=run["id"], hash=run["plan"]["hash"])
-        self.client.call("apply", id=run["id"], hash=run["plan"]["hash"])
-        told["ended"] = self.wait("applied and verified", lambda: self.ended(run["id"]), seconds=300)
-        story = self.client.call("run", id=run["id"])["run"]["steps"]
+        told, applied_s = self.told, time.monotonic()
+        self._client.call("approve", id=run["id"], hash=run["plan"]["hash"])
+        self._client.call("apply", id=run["id"], hash=run["plan"]["hash"])
+        told["ended"] = self.wait("applied and verified", lambda: self._ended(run["id"]), seconds=300)
+        story = self._client.call("run", id=run["id"])["run"]["steps"]
         told["steps"] = [f"{each['state']}: {each['cause']} {each['detail']}" for each in story]
-        self._applied(fault, patient, run, since=applied_s)
-        self.client.call("rollback", id=run["id"])
-        told["rolled_back"] = self.wait("rolled back", lambda: self.ended(run["id"], but="kept"), seconds=30)
+        self._applied(run, since=applied_s)
+        self._client.call("rollback", id=run["id"])
+        told["rolled_back"] = self.wait("rolled back", lambda: self._ended(run["id"], but="kept"), seconds=60)
 
-    def _by_modules(self, fault: Fault, patient: Patient, run: dict[str, Any]) -> None:
+    def _by_modules(self, run: dict[str, Any]) -> None:
         """Apply with the playbook's modules, see the episode clear, and put back with the watcher's settings code."""
-        told, applied_s = fault.told, time.monotonic()
+        told, applied_s = self.told, time.monotonic()
         settings = Settings()
         saved = {address: settings.read(address) for address in told["addresses"]}
-        told["applied"] = self.modules(run["plan"], check=False)
+        told["applied"] = self._called(run["plan"], check=False)
         written = {address: settings.read(address) for address in told["addresses"]}
-        self.wait("the episode clears", lambda: self.episode(fault) is None, seconds=90)
+        self.wait("the episode clears", lambda: self._episode() is None, seconds=120)
         told["ended"] = "cleared"
-        self._applied(fault, patient, run, since=applied_s)
+        self._applied(run, since=applied_s)
         told["rolled_back"] = [str(each.outcome) for each in settings.restore(saved, written)]
-        self.client.call("cancel", id=run["id"])
+        self._client.call("cancel", id=run["id"])
 
-    def _applied(self, fault: Fault, patient: Patient, run: dict[str, Any], *, since: float) -> None:
+    def _applied(self, run: dict[str, Any], *, since: float) -> None:
         """Note what an apply did, and what a second one does."""
-        told = fault.told
-        told["after"] = fault.look(patient)
+        told, look = self.told, self.fault.look
+        told["after"] = look(self._patient)
         told["settings_after"] = contents(told["addresses"])
-        told["alive"] = patient.alive()
-        told["worst_stall_s"] = max((each["late"] for each in patient.beats() if each["at"] >= since), default=None)
-        told["second"] = self.modules(run["plan"], check=False)
-        told["after_second"] = fault.look(patient)
-
-    def cpu_s(self) -> float:
-        words = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
-
-    def close(self) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
+        told["alive"] = self._patient.alive()
+        late = [each["late"] for each in self._patient.beats() if each["at"] >= since]
+        told["worst_stall_s"] = max(late, default=None)
+        told["second"] = self._called(run["plan"], check=False)
+        told["after_second"] = look(self._patient)
 
 
 def furnish() -> None:
@@ -227,28 +261,25 @@ def furnish() -> None:
 
 
 def main(names: list[str]) -> None:
-    """Go through the faults; one that fails does not keep the others."""
+    """Go through the faults, all at once."""
     say(event="up", seconds=float(Path("/proc/uptime").read_text().split()[0]), kernel=os.uname().release)
     furnish()
     nodes = [path.name for path in sorted(Path("/sys/devices/system/node").glob("node[0-9]*"))]
     nic = Path("/sys/class/net/eth0/device").resolve().parent  # a virtio device has its node one up
     say(event="shape", nodes=nodes, nic_node=int((nic / "numa_node").read_text()))
-    guest = Guest()
+    watch, modules = Watch(), Modules()
     try:
-        guest.wait("the watcher answers", lambda: guest.client.call("ping"), seconds=180)
-        for fault in FAULTS:
-            if names and fault.name not in names:
-                continue
-            begun = time.monotonic()
-            say(event="fault", name=fault.name)
-            try:
-                guest.go(fault)
-            except (TimeoutError, UnveilError, OSError, LookupError) as error:
-                fault.told["failed"] = f"{type(error).__name__}: {error}\n{guest.explained(fault)}"
-            say(event="told", name=fault.name, seconds=round(time.monotonic() - begun, 1), **fault.told)
-        say(event="watched", problems=guest.client.call("status").get("problems"), log=LOG.read_text()[-3000:])
+        treatments = [Treatment(fault, watch, modules) for fault in FAULTS if not names or fault.name in names]
+        for each in treatments:
+            each.start()
+        for each in treatments:
+            each.join()
+        with contextlib.suppress(UnveilError):
+            problems = Client(STATE / "control.sock").call("status").get("problems")
+            say(event="watched", problems=problems, cpu_s=watch.cpu_s(), log=LOG.read_text()[-3000:])
     finally:
-        guest.close()
+        modules.close()
+        watch.close()
     say(event="end")
 
 

@@ -169,3 +169,15 @@ def test_memory_of_a_running_workload_becomes_huge_and_the_setting_goes_back(sto
     assert told["before"]["huge_kb"] < 0.02 * told["before"]["anonymous_kb"]
     assert told["after"]["huge_kb"] > 0.9 * told["after"]["anonymous_kb"]
     assert told["settings_before"]["file:/sys/kernel/mm/transparent_hugepage/enabled"] == "always [madvise] never\n"
+
+
+def test_the_quota_of_a_workload_that_is_held_back_is_lifted_and_put_back(story: Story) -> None:
+    told = story.fault("quota")
+    undone(told, by_playbook=False)
+    assert told["remediation"] == "raise_cpu_quota"
+    assert told["before"]["throttled"] > 0
+    assert told["after_dry_run"]["throttled"] > 0, "a dry run lifts nothing"
+    assert told["after"]["throttled"] == 0
+    assert told["after_rollback"]["throttled"] > 0
+    assert told["settings_before"] == {"cgroup:/guest-quota/cpu.max": "10000 100000\n"}
+    assert told["settings_after"] == {"cgroup:/guest-quota/cpu.max": "max 100000\n"}

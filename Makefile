@@ -8,6 +8,8 @@ BIN    := $(VENV)/bin
 demo: $(VENV)/.installed
 	@$(BIN)/unveil demo
 
+# The tests start a hundred processes: without kept bytecode each would compile everything anew.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed-dev
 	@$(BIN)/pytest -m "not slow" -q -n auto --dist loadgroup
 

@@ -53,8 +53,10 @@ def test_its_cases_have_both_sides_of_each_threshold_and_the_hold(name: str) -> 
     path = FILES[name].with_suffix(".test.yml")
     cases = read_yaml(path.name, path.read_bytes()).data["cases"]
     assert {case["expect"] for case in cases} == ANSWERS
+    made_up = [case for case in cases if "at" in case]  # the others name a recording
     at = {
-        answer: {int(case["at"].removesuffix("s")) for case in cases if case["expect"] == answer} for answer in ANSWERS
+        answer: {int(case["at"].removesuffix("s")) for case in made_up if case["expect"] == answer}
+        for answer in ANSWERS
     }
     assert any(second - 1 in at["no_match"] for second in at["match"]), "it does not fire a window too early"
     assert min(at["match"]) >= fingerprint.hold_s

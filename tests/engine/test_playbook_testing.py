@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from unveil.engine.playbook_testing import PASSES, may_share, play, play_all
-from unveil.engine.played_before import PlayedBefore
 from unveil.knowledge.content import shipped_root
 from unveil.knowledge.testing import plans, read_suite
 
@@ -130,21 +128,3 @@ def test_only_one_whose_variables_are_all_the_plan_s_shares_a_start(kb: Path) ->
         playbook.write_text(other)
         assert not may_share(playbook), other
     assert not may_share(kb / "absent.yml")
-
-
-def test_what_passed_is_known_until_the_plan_the_playbook_or_a_module_changes(
-    kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    modules, plan = kb / "playbooks/modules", plan_of(kb)
-    assert not PlayedBefore(modules).passed(plan)
-    PlayedBefore(modules).note(plan)
-    assert PlayedBefore(modules).passed(plan)
-    assert not PlayedBefore(modules).passed(replace(plan, untrusted=()))
-    with (kb / f"playbooks/{FIX}/apply.yml").open("a") as file:
-        file.write("# edited\n")
-    assert not PlayedBefore(modules).passed(plan)
-    PlayedBefore(modules).note(plan)
-    with (modules / "unveil_setting.py").open("a") as file:
-        file.write("# edited\n")
-    assert not PlayedBefore(modules).passed(plan)

@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure, and write the pages."""
+    from unveil.engine.recorded_cases import watch_cases
     from unveil.knowledge.pages import Evidence, pages
     from unveil.knowledge.scorecard import cards
     from unveil.knowledge.testing import run_suite
@@ -43,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments.output)
     suite = suite_of(arguments)
     fingerprints = suite.knowledge.fingerprints
-    report = run_suite(suite)
+    report = run_suite(suite, watch=watch_cases)
     mutated = () if arguments.no_mutants else mutants_of(suite, fingerprints, quiet=arguments.json)
     backtest = None if arguments.no_recordings else _backtest(suite, arguments)
     evidence = Evidence(

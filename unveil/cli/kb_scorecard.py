@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure, and print the cards."""
+    from unveil.engine.recorded_cases import watch_cases
     from unveil.knowledge.scorecard import cards
     from unveil.knowledge.testing import run_suite
     from unveil.records.codec import encode
@@ -44,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise unknown_fingerprint(min(unknown), (each.name for each in suite.fingerprints(None)))
     found = cards(
         fingerprints,
-        run_suite(suite, names),
+        run_suite(suite, names, watch_cases),
         () if arguments.no_mutants else mutants_of(suite, fingerprints, quiet=arguments.json),
         () if arguments.no_recordings else _scores(suite, arguments),
         _hits(arguments),

@@ -68,6 +68,7 @@ def _per_cent(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the cases and what else was asked for."""
+    from unveil.engine.recorded_cases import watch_cases
     from unveil.knowledge.content import knowledge_root
     from unveil.knowledge.coverage import cover
     from unveil.knowledge.testing import TestReport, read_suite, run_suite
@@ -87,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     unknown = (names or set()) - {subject.name for subject in subjects}
     if unknown:
         raise unknown_fingerprint(min(unknown), (subject.name for subject in suite.subjects(None)))
-    report = run_suite(suite, names)
+    report = run_suite(suite, names, watch_cases)
     if arguments.junit:
         _write_junit(arguments.junit, report)
     failed = bool(report.failed or report.untested)

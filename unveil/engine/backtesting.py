@@ -149,7 +149,7 @@ def watch_one(job: Job) -> Trace:
         desk = Desk(watch, job.profile)
         windows: list[SeenWindow] = []
         fires: list[Fire] = []
-        clock = _Clock(watch.started_s)
+        clock = RecordedClock(watch.started_s)
         for outcome in watch.outcomes():
             start_s, end_s = clock.span(outcome)
             matched = frozenset(match.fingerprint for match in outcome.matches)
@@ -205,7 +205,7 @@ def _learnt(history: tuple[str, ...], kb: str, settings: EnsembleSettings, seed:
     return learnt
 
 
-class _Clock:
+class RecordedClock:
     """Seconds after the recording began, by the monotonic clock: a wall clock may have been set meanwhile."""
 
     def __init__(self, started_s: float) -> None:
@@ -214,6 +214,7 @@ class _Clock:
         self._ends: dict[float, float] = {}
 
     def span(self, outcome: Outcome) -> tuple[float, float]:
+        """Return when a window began and ended."""
         window = outcome.window
         if self._zero_ns is None:
             # Recordings without a start in their metadata begin with their first window.

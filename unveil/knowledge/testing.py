@@ -21,6 +21,7 @@ from unveil.knowledge.loading import load
 from unveil.knowledge.made_up import EPOCH_S, MADE_UP, CaseResult
 from unveil.knowledge.pack import read_pack
 from unveil.knowledge.parse import duration_s, fact_value
+from unveil.knowledge.recorded_cases import RecordedCase, recorded_cases
 from unveil.knowledge.series import parse_series, value_at
 from unveil.knowledge.yaml_positions import read_yaml
 from unveil.matching.episodes import EpisodeTracker
@@ -36,7 +37,7 @@ from unveil.records.subsystem import Subsystem
 from unveil.remediation import planner
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
     from unveil.knowledge.knowledge_base import KnowledgeBase
     from unveil.knowledge.yaml_positions import Document
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from unveil.records.run import Plan
 
     Subject = Fingerprint | Correlation
+    Watch = Callable[[Sequence[RecordedCase]], tuple[CaseResult, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,7 @@ class Suite:
 
     knowledge: KnowledgeBase
     documents: Mapping[str, Document]
+    root: Path = Path()
 
     def fingerprints(self, names: Container[str] | None = None) -> tuple[Fingerprint, ...]:
         """Return the fingerprints of these names, all when None."""
@@ -90,7 +93,7 @@ def read_suite(root: str | Path) -> tuple[Suite | None, tuple[Problem, ...]]:
     loaded = load(root)
     if loaded.knowledge is None:
         return None, loaded.errors
-    return Suite(knowledge=loaded.knowledge, documents=_documents(Path(root))), ()
+    return Suite(knowledge=loaded.knowledge, documents=_documents(Path(root)), root=Path(root)), ()
 
 
 def run_tests(root: str | Path, names: Container[str] | None = None) -> TestReport:
@@ -104,8 +107,12 @@ def run_tests(root: str | Path, names: Container[str] | None = None) -> TestRepo
     return TestReport(problems=problems) if suite is None else run_suite(suite, names)
 
 
-def run_suite(suite: Suite, names: Container[str] | None = None) -> TestReport:
-    """Run cases that were read; see `run_tests`."""
+def run_suite(suite: Suite, names: Container[str] | None = None, watch: Watch | None = None) -> TestReport:
+    """Run cases that were read; see `run_tests`.
+
+    Args:
+        watch: who watches recordings for the cases that name one; without it they are left out.
+    """
     wanted = suite.subjects(names)
     cases = tuple(
         case
@@ -113,8 +120,15 @@ def run_suite(suite: Suite, names: Container[str] | None = None) -> TestReport:
         if subject.name in suite.documents
         for case in run_document(suite.knowledge, subject, suite.documents[subject.name])
     )
+    if watch is not None:
+        cases += watch([case for each in suite.fingerprints(names) for case in _recorded(suite, each)])
     tested = {case.fingerprint for case in cases}
     return TestReport(cases=cases, untested=tuple(each.name for each in wanted if each.name not in tested))
+
+
+def _recorded(suite: Suite, fingerprint: Fingerprint) -> Iterator[RecordedCase]:
+    if (document := suite.documents.get(fingerprint.name)) is not None:
+        yield from recorded_cases(fingerprint, document, suite.root)
 
 
 def _documents(root: Path) -> dict[str, Document]:
@@ -124,13 +138,15 @@ def _documents(root: Path) -> dict[str, Document]:
 
 
 def run_document(knowledge: KnowledgeBase, subject: Subject, document: Document) -> Iterator[CaseResult]:
-    """Yield the result of each case of a test file that the schema admits."""
+    """Yield the result of each case of a test file that the schema admits, but of those that name a recording."""
     if isinstance(subject, Correlation):
         yield from run_correlation_document(subject, document)
         return
     fingerprint = subject
     interval_s = duration_s(document.data.get("interval", "1s"))
     for index, case in enumerate(document.data["cases"]):
+        if "recording" in case:
+            continue
         world = _World(fingerprint, case)
         world.run(windows=int(duration_s(case["at"]) / max(interval_s, 0.001) + 0.5) + 1, interval_s=interval_s)
         yield CaseResult(

@@ -18,6 +18,13 @@ MISTAKES = [
     (TEST, "entity: cgroup:/pod1", "entity: pod:/pod1", [
         "10:13: error K005: 'pod:/pod1' is no entity (e.g. cgroup:/pod1, gpu:GPU-1)",
     ]),
+    (TEST, "    at: 6s\n", "    recording: {file: demo, from: 9, to: 4}\n", [
+        "9:42: error K706: the stretch ends at 4 s, before it begins",
+        "11:5: error K706: features with a recording: it holds what was so",
+        "12:5: error K706: facts with a recording: it holds what was so",
+        "13:5: error K706: clauses with a recording: it holds what was so",
+        "14:5: error K706: plan with a recording: it holds what was so",
+    ]),
 ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unveil.knowledge.formats.fingerprint import SUBSYSTEMS
 from unveil.knowledge.formats.fragments import NAME, TEXT, VALUE, Schema, closed, described, duration, identity
+from unveil.knowledge.recorded_cases import RECORDING_PATTERN
 
 _NUMBER: Schema = {"type": "number"}
 _ANSWERS: Schema = {"enum": ["match", "no_match", "unknown"]}
@@ -26,12 +27,13 @@ def fingerprint_test_schema(feature: Schema, fact: Schema) -> Schema:
 
 def _case(feature: Schema, fact: Schema) -> Schema:
     reference = closed(("expected", "sigma"), {"expected": _NUMBER, "sigma": {"type": "number", "exclusiveMinimum": 0}})
-    return closed(
-        ("name", "expect", "at"),
+    schema = closed(
+        ("name", "expect"),
         {
             "name": described(TEXT, "What the case shows, in words."),
             "expect": described(_ANSWERS, "match: an episode fires at that time; unknown: there is no answer."),
             "at": duration("Time after the first window."),
+            "recording": _recording(),
             "entity": described(TEXT, "Entity to judge, e.g. cgroup:/pod1. Default: a made-up one of group_by."),
             "features": {"type": "object", "propertyNames": feature, "additionalProperties": _series()},
             "facts": {"type": "object", "propertyNames": fact, "additionalProperties": _fact_value()},
@@ -54,6 +56,24 @@ def _case(feature: Schema, fact: Schema) -> Schema:
             },
             "plan": _plan(),
         },
+    )  # fmt: skip
+    schema["oneOf"] = [{"required": ["at"]}, {"required": ["recording"]}]
+    return schema
+
+
+def _recording() -> Schema:
+    seconds = {"type": "number", "minimum": 0}
+    return closed(
+        ("file", "from", "to"),
+        {
+            "file": {
+                "type": "string", "pattern": RECORDING_PATTERN,
+                "description": "Below recordings/ of the knowledge base; demo is the one that is shipped.",
+            },
+            "from": described(seconds, "Seconds after the recording began."),
+            "to": described(seconds, "Seconds after the recording began."),
+        },
+        "Watched instead of series: what is expected has to be so in this stretch of it.",
     )  # fmt: skip
 
 

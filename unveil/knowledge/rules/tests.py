@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unveil.knowledge.checks import finding
+from unveil.knowledge.recorded_cases import WITHOUT
 from unveil.knowledge.series import SeriesError, parse_series
 from unveil.records.entity import is_entity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from unveil.knowledge.yaml_positions import Document
     from unveil.records.problem import Problem
@@ -22,6 +23,7 @@ def check_tests(document: Document, relative: str) -> Iterator[Problem]:
     if name != stem:
         yield finding("K103", document, ("fingerprint",), f"fingerprint {name!r} differs from the file's {stem!r}")
     for index, case in enumerate(document.data["cases"]):
+        yield from _check_recorded(document, index, case)
         for feature, series in case.get("features", {}).items():
             path = ("cases", index, "features", feature)
             try:
@@ -37,3 +39,16 @@ def check_tests(document: Document, relative: str) -> Iterator[Problem]:
         if "entity" in case and not is_entity(case["entity"]):
             what = f"{case['entity']!r} is no entity"
             yield finding("K005", document, ("cases", index, "entity"), what, "e.g. cgroup:/pod1, gpu:GPU-1")
+
+
+def _check_recorded(document: Document, index: int, case: Mapping[str, Any]) -> Iterator[Problem]:
+    if "recording" not in case:
+        return
+    told = case["recording"]
+    if told["to"] <= told["from"]:
+        what = f"the stretch ends at {told['to']:g} s, before it begins"
+        yield finding("K706", document, ("cases", index, "recording", "to"), what)
+    for key in WITHOUT:
+        if key in case:
+            what = f"{key} with a recording: it holds what was so"
+            yield finding("K706", document, ("cases", index, key), what, on_key=True)

@@ -126,3 +126,22 @@ def test_this_machine_is_walked_cheaply() -> None:
     before = trees.keys()
     trees.walk(2 * SECOND)
     assert set(trees.keys()) & set(before) or not before
+
+
+def test_trees_say_when_others_are_followed_and_rest_as_long_as_a_walk_was_dear(procfs) -> None:
+    procfs.cgroup_v2("/pod1")
+    trees = CgroupTrees(procfs.root)
+    for second in range(4):
+        trees.walk(second * SECOND)
+    assert trees.changes == 1
+    procfs.cgroup_v2("/pod2")
+    now = 4 * SECOND
+    while trees.changes == 1:  # what a walk of three folders costs is never an hour's worth
+        now += SECOND
+        assert now < 3600 * SECOND
+        trees.walk(now)
+    assert trees.keys() == ("/pod1", "/pod2")
+    trees.walk(now)
+    procfs.cgroup_v2("/pod3")
+    trees.walk(now)
+    assert trees.keys() == ("/pod1", "/pod2"), "no second walk at once"

@@ -60,3 +60,20 @@ def test_directories_leave_out_links_and_files(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to("a")
     assert HostRoot(tmp_path).directories("") == ("a", "b")
+
+
+def test_a_folder_that_was_read_before_is_no_way_out_either(tmp_path: Path) -> None:
+    tree = tmp_path / "host"
+    (tree / "sys/real").mkdir(parents=True)
+    (tree / "sys/real/value").write_text("1\n")
+    (tree / "sys/way").symlink_to("real")
+    root = HostRoot(tree)
+    assert root.read("sys/way/value") == b"1\n"
+    (tree / "sys/real/leak").symlink_to(tmp_path / "secret")
+    (tmp_path / "secret").write_text("x")
+    with pytest.raises(OSError, match="leads out of the host root"):
+        root.read("sys/way/leak")
+    with pytest.raises(OSError, match="leads out of the host root"):
+        root.read("sys/way/../../../secret")
+    with pytest.raises(FileNotFoundError):
+        root.read("sys/way/gone")

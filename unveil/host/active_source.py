@@ -30,6 +30,7 @@ class ActiveSource:
         pace: how often it is read now; the source's own pace or a slower one.
         files: its files, open or not.
         kept: how many of them stay open, or would.
+        changes: of the cgroups, as of the last look.
         spent_ns: CPU time of the reading under way; ``settle`` closes the account.
         learnt_ns: CPU time of parsing texts that looked different, since ``judge``.
         parse_ns: its share of parsing one row.
@@ -40,6 +41,7 @@ class ActiveSource:
         self.pace: Pace = source.pace
         self.files: list[KeptFile] = []
         self.kept = 0
+        self.changes = 0
         self.spent_ns = 0
         self.learnt_ns = 0
         self.parse_ns = 0.0

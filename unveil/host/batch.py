@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from unveil.host.parsers.shape import Shape
     from unveil.records.metric import Channel
 
+_NONE = np.empty(0, np.intp)
+_NO_NUMBERS = np.empty(0, np.int64)
+_NO_SCALES = np.empty(0, np.float64)
 _SEPARATOR = b"\x1e"  # between texts: no kernel file holds one, and it stays in the skeleton
 
 
@@ -34,30 +37,26 @@ class Batch:
     def __init__(self, shapes: Sequence[Shape]) -> None:
         channels: list[Channel] = []
         columns: list[tuple[int, int]] = []
-        take: list[int] = []
-        starts: list[int] = []
-        scales: list[float] = []
-        pins = []
-        offset = 0
-        for shape in shapes:
+        take, starts, pins = [_NONE], [_NONE], [_NONE]
+        taken = offset = 0
+        for shape in shapes:  # as a container comes and goes most shapes stay: what is theirs is not made again
             first = len(channels)
-            for reading in shape.readings:
-                channels.append(reading.channel)
-                starts.append(len(take))
-                scales.append(reading.scale)
-                take.extend(offset + number for number in reading.numbers)
+            channels += shape.channels
             columns.append((first, len(channels)))
+            take.append(shape.take + offset)
+            starts.append(shape.starts + taken)
             pins.append(shape.pins + offset)
+            taken += len(shape.take)
             offset += shape.count
         self.channels = tuple(channels)
         self.columns = tuple(columns)
         self._skeleton = _SEPARATOR.join([shape.skeleton for shape in shapes])
         self._count = offset
-        self._pins = np.concatenate(pins) if pins else np.empty(0, np.intp)
-        self._pinned = np.concatenate([shape.pinned for shape in shapes]) if pins else np.empty(0, np.int64)
-        self._take = np.array(take, np.intp)
-        self._starts = np.array(starts, np.intp) if len(take) > len(starts) else None  # nothing to sum
-        self._scales = np.array(scales)
+        self._pins = np.concatenate(pins)
+        self._pinned = np.concatenate([_NO_NUMBERS, *(shape.pinned for shape in shapes)])
+        self._take = np.concatenate(take)
+        self._starts = np.concatenate(starts) if taken > len(channels) else None  # nothing to sum
+        self._scales = np.concatenate([_NO_SCALES, *(shape.scales for shape in shapes)])
 
     @property
     def count(self) -> int:

@@ -8,7 +8,9 @@ Source: fs/kernfs/inode.c for the link count; Documentation/admin-guide/cgroup-v
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
+from time import thread_time_ns
 from typing import TYPE_CHECKING
 
 from unveil.host.facts.cgroup_mounts import find_cgroup_mounts
@@ -27,6 +29,8 @@ MOST_WALKED = 512
 _YOUNG_NS = 30_000_000_000
 _RANKED_NS = 10_000_000_000  # how often the weights are looked at while no cgroup comes or goes
 _WEIGHED_AT_A_TIME = 16
+_COSTS = 3  # walks whose cost is remembered
+_TIMES_ITS_COST = 1000  # a thousandth of a core: five hundred containers are looked at every few seconds
 _USE_FILES = ("memory.current", "memory.usage_in_bytes", "cpuacct.usage")
 
 
@@ -68,20 +72,24 @@ class CgroupTree:
     _nodes: dict[str, _Node] = field(default_factory=dict)
     _ranked_ns: int | None = None
 
-    def walk(self, now_ns: int) -> None:
-        """Look for new and vanished cgroups and choose which ones to follow."""
+    def walk(self, now_ns: int) -> bool:
+        """Look for new and vanished cgroups and choose which ones to follow; True when they are others than before."""
         before, self._nodes = self._nodes, {}
         self._visit("", before, now_ns)
         paths = [path for path in self._nodes if path]
         if len(paths) > MAX_CGROUPS:
             ranked_ns = self._ranked_ns
             if ranked_ns is not None and now_ns - ranked_ns < _RANKED_NS and before == self._nodes:
-                return
+                return False
             self._ranked_ns = now_ns
             paths = self._weightiest(now_ns)
-        self.chosen = tuple(
+        chosen = tuple(
             Cgroup(key=cgroup_key(path), path=path, inode=self._nodes[path].status[0]) for path in sorted(paths)
         )
+        if chosen == self.chosen:
+            return False
+        self.chosen = chosen
+        return True
 
     def _visit(self, path: str, before: dict[str, _Node], now_ns: int) -> bool:
         """Take in a cgroup and those below it; False when it is gone."""
@@ -156,6 +164,7 @@ class CgroupTrees:
         cpu: where ``cpu.stat`` is, None where the host has none; likewise *accounting* (``cpuacct.usage``, version 1
             only), *memory* and *unified* (pressure, and I/O in version 2). Each is looked up by itself: hosts mix
             versions.
+        changes: how often others than before were chosen.
     """
 
     def __init__(self, root: HostRoot) -> None:
@@ -166,11 +175,20 @@ class CgroupTrees:
         self.unified = mounts.unified
         used = [each for each in (self.cpu, self.accounting, self.memory, self.unified) if each is not None]
         self._trees = {hierarchy.mount: CgroupTree(root, hierarchy.mount) for hierarchy in used}
+        self.changes = 0
+        self._due_ns = -(1 << 62)
+        self._costs_ns: deque[int] = deque(maxlen=_COSTS)
 
     def walk(self, now_ns: int) -> None:
-        """Walk every tree."""
+        """Walk every tree, unless that would cost too much so soon after the last time."""
+        if now_ns < self._due_ns:
+            return
+        began_ns = thread_time_ns()
         for tree in self._trees.values():
-            tree.walk(now_ns)
+            self.changes += tree.walk(now_ns)
+        self._costs_ns.append(thread_time_ns() - began_ns)
+        if len(self._costs_ns) == _COSTS:  # the least: whatever else fell into one is not the walk's cost
+            self._due_ns = now_ns + min(self._costs_ns) * _TIMES_ITS_COST
 
     def followed(self, hierarchy: Hierarchy) -> tuple[Cgroup, ...]:
         """Return the cgroups of one of the hierarchies that are followed."""

@@ -10,8 +10,11 @@ from __future__ import annotations
 import errno
 import os
 import stat as modes
+import time
 
 _CHUNK = 1 << 16
+_REMEMBERED_S = 10.0
+_MOST_FOLDERS = 4096
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a fifo in a captured tree must not hang the reader
 
 
@@ -26,6 +29,8 @@ class HostRoot:
     def __init__(self, path: str | os.PathLike[str] = "/") -> None:
         self.path = os.path.realpath(path)
         self._live = self.path == "/"
+        self._folders: dict[str, str] = {}  # folder → where it really is
+        self._since_s = 0.0
         self._prefix = "/" if self._live else self.path + "/"
 
     def __repr__(self) -> str:
@@ -42,10 +47,32 @@ class HostRoot:
         Raises:
             OSError: EXDEV when a link leads out of the root.
         """
-        joined = self._prefix + relative.lstrip("/")
+        relative = relative.lstrip("/")
         if self._live:
-            return joined
-        real = os.path.realpath(joined)
+            return self._prefix + relative
+        folder, _, name = relative.rpartition("/")
+        if name in ("", ".", ".."):
+            return self._resolved(relative)
+        joined = f"{self._folder(folder)}/{name}"
+        try:
+            linked = modes.S_ISLNK(os.lstat(joined).st_mode)
+        except OSError:
+            return joined  # whatever is wrong with it, opening will tell
+        return self._resolved(relative) if linked else joined
+
+    def _folder(self, relative: str) -> str:
+        """Return where a folder really is; remembered for a while, as a host's files lie in few folders."""
+        now_s = time.monotonic()
+        if now_s - self._since_s > _REMEMBERED_S or len(self._folders) > _MOST_FOLDERS:
+            self._folders.clear()
+            self._since_s = now_s
+        real = self._folders.get(relative)
+        if real is None:
+            real = self._folders[relative] = self._resolved(relative)
+        return real
+
+    def _resolved(self, relative: str) -> str:
+        real = os.path.realpath(self._prefix + relative)
         if real != self.path and not real.startswith(self._prefix):
             raise OSError(errno.EXDEV, "the link leads out of the host root", relative)
         return real

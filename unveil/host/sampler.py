@@ -140,15 +140,19 @@ class Sampler:
     def _look(self, now_ns: int) -> None:
         """Look for files that came or went."""
         self._looks += 1
-        self._surroundings.cgroups.walk(now_ns)
+        cgroups = self._surroundings.cgroups
+        cgroups.walk(now_ns)
         everywhere = self._looks % _LOOK_EVERYWHERE == 0
         changed: set[Pace] = set()
         for source in self._sources:
             turn = self._looks % max(1, round(source.pace.period_s / _LOOK_S)) == 0
             if turn:
                 source.reopen()
-            if ((turn and source.source.changing) or everywhere) and source.look(self._room() + source.kept):
-                changed.add(source.pace)
+            others = turn and source.source.changing and source.changes != cgroups.changes
+            if others or everywhere:
+                source.changes = cgroups.changes
+                if source.look(self._room() + source.kept):
+                    changed.add(source.pace)
         self._deal(changed)
 
     def _room(self) -> int:

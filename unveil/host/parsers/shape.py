@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,6 +54,8 @@ class Shape:
         pins: ordinals of the numbers that are part of a name.
         pinned: those numbers.
         readings: one for each channel.
+        channels, scales: of the readings.
+        take, starts: ordinals of the numbers of all readings, and where among them each reading's begin.
         problem: why there is no reading, empty when there are some.
     """
 
@@ -62,6 +65,10 @@ class Shape:
     pins: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
     pinned: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     readings: tuple[Reading, ...] = ()
+    channels: tuple[Channel, ...] = ()
+    scales: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    take: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
+    starts: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
     problem: str = ""
 
     def fits(self, text: bytes) -> bool:
@@ -101,5 +108,9 @@ def learn(text: bytes, parser: Parser) -> Shape:
         pins=pins,
         pinned=numbers[pins],
         readings=readings,
+        channels=tuple(reading.channel for reading in readings),
+        scales=np.array([reading.scale for reading in readings], np.float64),
+        take=np.fromiter(chain.from_iterable(reading.numbers for reading in readings), np.intp),
+        starts=np.cumsum([0, *(len(reading.numbers) for reading in readings)][:-1] if readings else [], dtype=np.intp),
         problem=problem or ("" if readings else "holds nothing that we know"),
     )

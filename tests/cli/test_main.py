@@ -63,6 +63,8 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (["episodes", "--state-dir", "/nonexistent"], 1, "no watcher listens"),
         (["silence", "--state-dir", "/nonexistent"], 1, "no watcher listens"),
         (["runs", "list", "--state-dir", "/nonexistent"], 1, "no watcher listens"),
+        (["status", "--state-dir", "/etc/passwd"], 2, "/etc/passwd is not a directory"),
+        (["watch", "--state-dir", "/etc/passwd"], 2, "/etc/passwd is not a directory"),
     ],
 )
 def test_an_error_is_one_line_with_its_exit_code(

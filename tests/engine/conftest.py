@@ -50,6 +50,13 @@ WRITE = """
 FEATURE = "memory.huge_share.last"
 
 
+@pytest.fixture(autouse=True)
+def nobody_stands_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep quick tests from loading Ansible for a playbook that they never start."""
+    if request.node.get_closest_marker("slow") is None:
+        monkeypatch.setattr(RunSupervisor, "stand_by", lambda _self: None)
+
+
 @pytest.fixture
 def scratch(tmp_path: Path) -> Path:
     """Give a tree of plain files that stands for a host."""

@@ -88,6 +88,8 @@ WRONG = [
     ("silence", {"fingerprint": "*", "seconds": MAX_SILENCE_S + 1, "reason": "x"}, "30 days"),
     ("silence", {"fingerprint": "*", "seconds": float("nan"), "reason": "x"}, "30 days"),
     ("silence", {"fingerprint": "*", "seconds": 60, "reason": "half \ud800"}, "reason is to be str"),
+    ("silence", {"fingerprint": "some_dirth", "seconds": 60, "reason": "x"}, "no fingerprint in use is named like"),
+    ("silence", {"fingerprint": "gpu_*", "seconds": 60, "reason": "x"}, "no fingerprint in use is named like"),
     ("end_silence", {"id": "s0"}, "no silence"),
     ("approve", {"id": "r0", "hash": ""}, "no run"),
 ]
@@ -98,6 +100,13 @@ def test_what_is_wrong_with_a_question_is_said(watch: Callable[..., Any]) -> Non
     for method, params, why in WRONG:
         with pytest.raises(BadInputError, match=why):
             watcher._commands.handle(method, params, "uid:0")
+
+
+def test_a_silence_for_a_misspelt_fingerprint_is_refused_with_the_one_that_was_meant(judged: Any) -> None:
+    with pytest.raises(BadInputError) as refused:
+        judged.ask("silence", fingerprint="some_dirth", seconds=60, reason="x")
+    assert refused.value.hint == "did you mean some_dirt?"
+    assert judged.ask("silences") == []
 
 
 def test_a_fault_of_ours_is_not_called_bad_input(judged: Any) -> None:

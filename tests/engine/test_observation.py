@@ -44,6 +44,8 @@ def test_facts_are_the_same_object_until_something_changed(scratch: Path) -> Non
         assert first.value("memory.dirty_ratio") == 20
         assert not observation.facts_due(FACTS_EVERY_NS - 1)
         assert observation.facts_due(FACTS_EVERY_NS)
+        observation.facts_changed()
+        assert observation.facts_due(1), "a setting was written: not ten seconds later"
         assert observation.refresh_facts(7) is first
         assert not observation.facts_due(FACTS_EVERY_NS + 6)
         (scratch / "sys/kernel/mm/transparent_hugepage/enabled").write_text("[always] madvise never\n")

@@ -44,10 +44,16 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def state_dir(arguments: argparse.Namespace) -> StateDir:
-    """Return the state directory that is meant."""
+    """Return the state directory that is meant.
+
+    Raises:
+        BadInputError: it names something else than a directory.
+    """
     from unveil.engine.state_dir import StateDir, default_state_dir
 
-    return StateDir((arguments.state_dir or default_state_dir()).absolute())
+    meant = StateDir((arguments.state_dir or default_state_dir()).absolute())
+    meant.refuse_file()
+    return meant
 
 
 def watcher(arguments: argparse.Namespace) -> Client:

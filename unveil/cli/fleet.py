@@ -13,10 +13,11 @@ from unveil.errors import BadInputError, UsageError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from unveil.engine.fleet import Fleet
     from unveil.records.fleet import FleetPlan
-    from unveil.records.run import Run
+    from unveil.records.run import Run, SettingChange
 
 DESCRIPTION = """Carry one fix out over many hosts of an Ansible inventory, a few at a time.
 
@@ -236,12 +237,24 @@ def _draw(made: FleetPlan, runs: dict[str, Run]) -> None:
     order = batches([host.name for host in made.hosts if host.run], made.serial)
     counted = "1 batch" if len(order) == 1 else f"{len(order)} batches"
     draw.line(f"in {counted}: {draw.plain(' · '.join(', '.join(batch) for batch in order), 1000)}")
-    rows = [
-        (host, change.address, (change.before or change.reason).strip(), change.after or "(saved, moves along)")
-        for host, run in runs.items()
-        for change in run.plan.changes
-    ]
+    rows = [row for host, run in runs.items() for row in changes(host, run.plan.changes)]
     draw.table(("host", "setting", "before", "after"), rows)
     for host in made.hosts:
         if host.reason:
             draw.line(f"  {draw.plain(host.name)} could not be planned: {draw.plain(host.reason, 500)}", style="yellow")
+
+
+def changes(host: str, planned: Sequence[SettingChange]) -> list[tuple[str, str, str, str]]:
+    """Return what would change on a host, a row a setting; one row that says so where nothing would."""
+    from unveil.remediation.setting import equal
+
+    wanted = [change for change in planned if change.after is not None]
+    if wanted and all(
+        change.before is not None and equal(change.address, change.before, change.after or "") for change in wanted
+    ):
+        settings = "1 setting" if len(wanted) == 1 else f"{len(wanted)} settings"
+        return [(host, settings, "as wanted", "nothing to change")]
+    return [
+        (host, change.address, (change.before or change.reason).strip(), change.after or "(saved, moves along)")
+        for change in planned
+    ]

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from unveil.cli import connect, draw
-from unveil.errors import UsageError, did_you_mean
+from unveil.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
-
-    from unveil.engine.client import Client
 
 DESCRIPTION = """Keep automation away from episodes for a while. They are still seen and journalled, never acted upon.
 
@@ -56,20 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         draw.print_json(made)
     else:
         draw.line(f"silence {made['id']} until {draw.clock(made['until_s'])}")
-    _warn_of_nothing(client, arguments.fingerprint, made["id"])
     return 0
-
-
-def _warn_of_nothing(client: Client, pattern: str, identity: str) -> None:
-    """Say that a silence holds for nothing that is known today: a misspelt one keeps nobody's hands off."""
-    known = [each["name"] for each in client.call("knowledge")["fingerprints"]]
-    if not any(fnmatchcase(name, pattern) for name in known):
-        slip = f"`unveil silence --end {identity}` if that was a slip"
-        print(
-            f"unveil: no fingerprint in use is named like {pattern!r}\n"
-            f"  hint: {did_you_mean(pattern, known, otherwise='it holds once there is one.')} {slip}",
-            file=sys.stderr,
-        )
 
 
 def _list(silences: list[dict[str, object]], *, as_json: bool) -> int:

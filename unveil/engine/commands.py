@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from unveil.engine.closer_look import CloserLook, parse
@@ -173,6 +174,13 @@ class Commands:
             raise BadInputError("a silence needs a reason", hint="the next person on call reads it")
         if not 0 < seconds <= MAX_SILENCE_S:
             raise BadInputError(f"a silence lasts between a second and 30 days, not {seconds:g} s")
+        current = self._watch.knowledge.current
+        known = [*(each.name for each in current.fingerprints), *(each.name for each in current.correlations)]
+        if fingerprint != "*" and not any(fnmatchcase(name, fingerprint) for name in known):  # it would hold nothing
+            raise BadInputError(
+                f"no fingerprint in use is named like {fingerprint[:80]!r}",
+                hint=did_you_mean(fingerprint[:80], known, otherwise="`unveil kb scorecard --no-mutants` names all"),
+            )
         now_s = self._watch.clock()
         made = Silence(
             id=f"s{os.urandom(4).hex()}", fingerprint=fingerprint, entity=entity, until_s=now_s + seconds,

@@ -65,6 +65,10 @@ class Observation:
                 self._gpus_changed = True
         return blocks
 
+    def facts_changed(self) -> None:
+        """Have the facts read again with the next second: this host's settings have just been written."""
+        self._facts_ns = -FACTS_EVERY_NS
+
     def facts_due(self, now_ns: int) -> bool:
         """Return whether the facts are old enough to be read again, or GPUs came or went."""
         return self._gpus_changed or now_ns - self._facts_ns >= FACTS_EVERY_NS

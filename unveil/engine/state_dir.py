@@ -33,6 +33,15 @@ class StateDir:
         self._lock_path = path / "watch.lock"
         self._lock: int | None = None
 
+    def refuse_file(self) -> None:
+        """Refuse a path that is something else than a directory.
+
+        Raises:
+            BadInputError: it is a file, a socket or the like.
+        """
+        if self.path.exists() and not self.path.is_dir():
+            raise BadInputError(f"{self.path} is not a directory", hint="--state-dir names the directory of a watcher")
+
     def claim(self) -> None:
         """Create the directory and take it for this process until ``release`` (or its death).
 
@@ -40,6 +49,7 @@ class StateDir:
             RefusedError: another watcher holds it.
             BadInputError: it cannot be written, or others may write it: what is here is acted upon as its owner.
         """
+        self.refuse_file()
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             found = self.path.stat()

@@ -177,7 +177,7 @@ class Watch:
             ),
             situation=self._situation,
             peek=self._peek,
-            changed=self.pipeline.ensemble.reset,
+            changed=self._changed,
             clock=self.clock,
             reserve=Reserve(self.state_dir.path / "reserve"),
         )
@@ -333,6 +333,11 @@ class Watch:
     def grounds(self, episode: Episode) -> Grounds:  # noqa: ARG002  # a plan is drawn from the present, whatever it is for
         """Return what a plan is drawn from: the facts as last read, the settings as they are, the newest windows."""
         return Grounds(facts=self.facts, read=self.settings.peek, baseline=self.pipeline.recent)
+
+    def _changed(self) -> None:
+        """Begin anew with what the host was like before a run or a rollback changed it."""
+        self.pipeline.ensemble.reset()
+        self.observation.facts_changed()
 
     def _peek(self, address: str, since_write_s: float) -> str | None:
         """Return a setting's content without ever waiting: a GPU's from its newest sample, others from the kernel."""

@@ -7,7 +7,9 @@ and counters alone: emulated memory is nowhere remote, and speed there says noth
 from __future__ import annotations
 
 import os
+import resource
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -92,7 +94,7 @@ def story(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
     folder = tmp_path_factory.mktemp("guest")
     try:
         kernel, busybox = guest_image.parts(CACHE)
-    except (RuntimeError, OSError) as error:
+    except (RuntimeError, OSError, subprocess.SubprocessError) as error:
         pytest.skip(f"no kernel for the guest: {error}")
     say(f"kernel: {kernel.name}")
     guest_image.initramfs(kernel, busybox, folder / "initrd")
@@ -108,6 +110,8 @@ def story(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
         say(told.failure)
     finally:
         machine.close()
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        say(f"QEMU and what made its disk took {used.ru_utime + used.ru_stime:.0f} s of CPU time")
         (folder / "disk").unlink()
     if not told.ended:
         told.failure = f"{told.failure}\n{machine.tail()}"

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from unveil.errors import BadInputError
+from unveil.matching.correlate import Correlator
+from unveil.records.codec import encode
+from unveil.records.correlation import Correlation
+from unveil.records.match import EpisodeState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +56,22 @@ def test_a_series_is_told_up_to_a_window_with_what_is_expected(judged: Any) -> N
         judged.ask("series", features=["a[b]"])
     with pytest.raises(BadInputError, match="at most"):
         judged.ask("series", features=["a"] * 100)
+
+
+def test_members_are_told_both_ways_and_an_episode_alone_has_none(judged: Any) -> None:
+    pipeline = judged.pipeline
+    (alone,) = pipeline.episodes.open
+    assert judged.ask("members", episode=alone.id) == {"of": [], "part_of": []}
+    again = Correlation(
+        name=alone.fingerprint, id="1", title="", status="test", level="low", description="", type="event_count",
+        fingerprints=(alone.fingerprint,), group_by=alone.entity.kind, timespan_s=60.0, hold_s=0.0, keep_firing_s=0.0,
+    )  # fmt: skip
+    pipeline.correlator = Correlator([again])
+    firing = replace(alone, state=EpisodeState.FIRING)
+    pipeline.correlator.push([firing], alone.last_s)
+    told = judged.ask("members", episode=alone.id)
+    assert told["of"] == [encode(firing)]
+    assert [each["id"] for each in told["part_of"]] == [alone.id]
 
 
 def test_status_says_how_the_breaker_stands(judged: Any) -> None:

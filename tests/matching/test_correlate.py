@@ -53,6 +53,17 @@ def test_what_a_match_binds_belongs_to_the_group_and_what_it_does_not_is_left_ou
     assert found(Correlator(on_node.correlations), episode("slow", GPUS[0]), episode("full", node)) == []
 
 
+def test_its_members_are_those_that_count_on_that_entity_now_oldest_first() -> None:
+    both = Correlator([correlation("temporal", "slow", "hot", group_by=EntityKind.NODE)])
+    late = episode("slow", GPUS[0], fired_s=5.0, node="1")
+    early, elsewhere = episode("hot", GPUS[1], fired_s=2.0, last_s=6.0, node="1"), episode("hot", GPUS[2], node="0")
+    found(both, late, early, elsewhere, episode("other", GPUS[0], node="1"))
+    assert both.members("together", Entity(EntityKind.NODE, "1")) == (early, late)
+    assert both.members("slow", Entity(EntityKind.NODE, "1")) == ()
+    found(both, wall_s=66.5)
+    assert both.members("together", Entity(EntityKind.NODE, "1")) == ()
+
+
 def test_an_episode_counts_for_the_time_span_after_it_last_matched() -> None:
     both = Correlator([correlation("temporal", "slow", "hot")])
     assert found(both, episode("slow", last_s=10.0)) == []

@@ -151,6 +151,9 @@ class ScriptedWatcher:
         self.text = "name: reduced_huge_page_coverage\nsignature:\n  clauses: {}\n"
         self.broken_link: int | None = None
         self.breaker = {"open": False, "failures": 0, "most": 3}
+        self.rhythm: dict[str, Any] | None = None
+        self.backtests: dict[str, Any] = {}
+        self.members: dict[str, list[Episode]] = {}
 
     def call(self, method: str, **params: Any) -> Any:
         with self.lock:
@@ -180,7 +183,8 @@ class ScriptedWatcher:
             "cost": {"cpu_share": 0.0042, "rss_bytes": 41_000_000}, "channels": 10, "features": 20,
             "episodes_open": len(self.episodes), "runs_active": 0,
             "shape": {"cpus": 64, "nodes": 2, "gpus": 8, "nics": 4}, "gpu": None, "sources": [],
-            "problems": self.problems, "breaker": self.breaker,
+            "problems": self.problems, "breaker": self.breaker, "rhythm": self.rhythm,
+            "rhythm_absent": "" if self.rhythm else "nothing repeats",
         }  # fmt: skip
 
     def _state(self) -> dict[str, Any]:
@@ -242,7 +246,7 @@ class ScriptedWatcher:
 
     def do_verification(self, id: str) -> Any:  # noqa: A002
         measured = {
-            "feature": "memory.cgroup_huge_share.last", "demand": "improve: up by at least 0.1", "before": 0.02,
+            "feature": "memory.cgroup_huge_share.last", "demand": "improve: up by at least 10 %", "before": 0.02,
             "after": 0.4, "change": 19.0, "holds": True,
         }  # fmt: skip
         return {
@@ -264,6 +268,12 @@ class ScriptedWatcher:
 
     def do_hits(self) -> Any:
         return {"reduced_huge_page_coverage": {"episodes": 12, "last_s": START_S, "false_positives": 3}}
+
+    def do_backtests(self) -> Any:
+        return self.backtests
+
+    def do_members(self, episode: str) -> Any:
+        return {name: [encode(each) for each in episodes] for name, episodes in self.members.items()}
 
     def do_audit(self) -> Any:
         return {"watches": [], "broken_link": self.broken_link}
@@ -293,7 +303,14 @@ class ScriptedWatcher:
                 "level": "medium", "group_by": "cgroup", "subsystem": "memory",
                 "description": "Small pages cost [bold]TLB[/] misses.", "condition": "small_pages and thp_off",
                 "remediations": ["restore_huge_pages"], "path": "/kb/fingerprints/memory/x.yml",
-                "falsepositives": ["databases"], "references": ["https://docs.kernel.org/"],
+                "falsepositives": ["databases"], "references": ["https://docs.kernel.org/"], "revision": "r1",
+            }],
+            "correlations": [{
+                "name": "gone_on_several", "title": "Gone on several at once", "status": "test", "level": "high",
+                "group_by": "host", "description": "A decision.", "type": "value_count",
+                "fingerprints": ["reduced_huge_page_coverage"], "timespan_s": 60.0, "count_of": "entity",
+                "at_least": 2, "effect": "no_remediation", "path": "/kb/fingerprints/correlations/y.yml",
+                "falsepositives": [], "references": [],
             }],
             "remediations": [{
                 "name": "restore_huge_pages", "title": "Give them back", "status": "test", "mode": "manual",
@@ -374,7 +391,7 @@ async def cockpit(
     """Open the cockpit and wait for what it hears first."""
     app = Cockpit(watcher, rights=rights)
     async with app.run_test(size=size, notifications=True) as pilot:
-        await until(pilot, lambda: bool(app.seen.status) or app.seen.gone_since_s is not None)
+        await until(pilot, lambda: "asking the watcher" not in screen_text(app) or app.seen.gone_since_s is not None)
         await settle(pilot)
         yield app, pilot
 
@@ -396,7 +413,7 @@ async def settle(pilot: Pilot[None], seconds: float = 0.1) -> None:
     await pilot.pause()
 
 
-async def until(pilot: Pilot[None], condition: Callable[[], Any], *, seconds: float = 3.0) -> None:
+async def until(pilot: Pilot[None], condition: Callable[[], Any], *, seconds: float = 20.0) -> None:
     """Wait until a condition holds; fail, with the screen, when it does not in time."""
     end = time.monotonic() + seconds
     while not condition():

@@ -62,7 +62,7 @@ async def test_the_plan_shows_each_setting_and_marks_a_tenants_words(watcher: An
         text = stage.screen_text(app)
         assert "transparent_hugepage/enabled: always [madvise] never → always" in text
         assert "tenant = evil[red]\\x1b[31m  ← a tenant's word: shown only" in text
-        assert "memory.cgroup_huge_share.last (now 0.02) up by 10% at least" in text
+        assert "improve: memory.cgroup_huge_share.last (now 0.02) up by at least 10 %" in text
         assert orders(watcher) == []
 
 

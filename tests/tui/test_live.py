@@ -48,6 +48,19 @@ async def test_a_windows_shares_are_bars_of_six_subsystems(watcher: Any, stage: 
         assert "█████████     75%" in text
 
 
+async def test_the_pace_of_the_work_is_a_line_and_why_there_is_none_only_where_there_is_room(
+    watcher: Any, stage: Any
+) -> None:
+    async with stage.cockpit(watcher, size=(100, 40)) as (app, pilot):
+        assert "(no rhythm in the work; nothing repeats)" in stage.screen_text(app)
+        await pilot.resize_terminal(80, 24)
+        await stage.until(pilot, lambda: "no rhythm" not in stage.screen_text(app))
+        watcher.rhythm = {"period_s": 1.2345, "source": "network.tx_bytes[nic:eth0]"}
+        watcher.push()
+        said = "work repeats every 1.23 s, by network.tx_bytes[nic:eth0]"
+        await stage.until(pilot, lambda: said in stage.screen_text(app))
+
+
 async def test_new_windows_appear_while_following(watcher: Any, stage: Any) -> None:
     async with stage.cockpit(watcher) as (app, pilot):
         watcher.push(count=3)

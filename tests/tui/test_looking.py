@@ -15,6 +15,7 @@ from unveil.records.mark import Mark, MarkKind
 from unveil.records.match import Answer
 from unveil_tui.asking import length_of, moment_of
 from unveil_tui.drawing.bars import band, spark, tower
+from unveil_tui.drawing.knowledge import _backtested
 from unveil_tui.drawing.markdown import code, of_window
 from unveil_tui.drawing.source import trouble, yaml_text
 from unveil_tui.exporting import write_new
@@ -286,6 +287,44 @@ async def test_what_tenants_wrote_is_text_on_every_screen(watcher: Any, stage: A
             assert "[bold red]" in text
             assert "\x1b" not in text
             assert "\u202e" not in text
+
+
+async def test_knowledge_shows_the_last_backtest_and_correlations(watcher: Any, stage: Any) -> None:
+    figures = {"at_s": stage.START_S, "recordings": 3, "healthy_s": 7200.0, "intervals": 2, "found": 2,
+               "other_fires": 1, "false_fires": 0, "revision": "r1"}  # fmt: skip
+    async with stage.cockpit(watcher, size=(160, 40)) as (app, pilot):
+        await pilot.press("3")
+        await stage.until(pilot, lambda: "none is kept on this host" in stage.screen_text(app))
+        watcher.backtests = {"reduced_huge_page_coverage": figures}
+        app.screen.on_screen_suspend()
+        app.screen.on_screen_resume()
+        await stage.until(pilot, lambda: "2 of 2, 0 false" in stage.screen_text(app))
+        assert "found 2 of 2 faults, 0 false fires, 1 in the time of other faults" in stage.screen_text(app)
+        await pilot.press("j")
+        await stage.until(pilot, lambda: "Gone on several at once" in stage.screen_text(app))
+        text = stage.screen_text(app)
+        assert "holds when: at least 2 different of entity fire within 60 s" in text
+        assert "correlation" in text
+        assert "holds fixes back" in text
+
+
+def test_figures_of_another_version_are_marked(stage: Any) -> None:
+    told = {"found": 1, "intervals": 2, "false_fires": 3, "revision": "old"}
+    assert _backtested({"name": "f", "revision": "new"}, {"f": told}) == ("1 of 2, 3 false *", "warn")
+    assert _backtested({"name": "f", "revision": "new"}, {}) == ("-", "dim")
+
+
+async def test_an_episode_of_a_correlation_names_its_members(watcher: Any, stage: Any) -> None:
+    member = stage.episode("e0000000000bb", entity=Entity(EntityKind.CGROUP, stage.HOSTILE))
+    watcher.members = {"of": [member], "part_of": []}
+    async with stage.cockpit(watcher, size=(130, 30)) as (app, pilot):
+        await pilot.press("tab", "enter")
+        await stage.until(
+            pilot, lambda: "made of  reduced_huge_page_coverage on cgroup:/pods/" in stage.screen_text(app)
+        )
+        assert "\x1b" not in stage.screen_text(app)
+        watcher.members = {"of": [], "part_of": [member]}
+        await stage.until(pilot, lambda: "part of  reduced_huge_page_coverage" in stage.screen_text(app))
 
 
 def test_a_series_is_drawn_between_its_own_bounds_and_absent_is_blank() -> None:

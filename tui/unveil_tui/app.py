@@ -66,9 +66,8 @@ class Cockpit(App[None]):
 
     TITLE = "unveil"
     CSS_PATH = "styles/cockpit.tcss"
-    MODES: ClassVar[dict[str, Any]] = {
-        "fleet": FleetScreen, "live": LiveScreen, "runs": RunsScreen, "knowledge": KnowledgeScreen,
-    }  # fmt: skip
+    DEFAULT_MODE = "live"  # it is there from the first moment: to switch to a first screen parses all styles twice more
+    MODES: ClassVar[dict[str, Any]] = {"fleet": FleetScreen, "runs": RunsScreen, "knowledge": KnowledgeScreen}
     COMMANDS: ClassVar[set[Any]] = App.COMMANDS | {CockpitCommands}
     HORIZONTAL_BREAKPOINTS = [(0, "-thin"), (WIDTH, "-narrow"), (150, "-wide"), (220, "-huge")]  # noqa: RUF012  # as Textual declares it
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (HEIGHT, "-short"), (20, "-low"), (32, "-tall"), (56, "-towering")]  # noqa: RUF012  # as Textual declares it
@@ -102,12 +101,21 @@ class Cockpit(App[None]):
         self._pump = None if watcher is None else Pump(GuardedWatcher(watcher, rights), self.post_message)
         self._then: dict[int, Callable[[Any], object] | None] = {}
 
-    def on_mount(self) -> None:
-        """Start the pump and the clock that ages the banners."""
-        self.switch_mode("live" if self._pump is not None else "fleet")
+    def get_default_screen(self) -> Screen[Any]:
+        """Begin with the live screen."""
+        return LiveScreen()
+
+    def on_load(self) -> None:
+        """Start asking, so that there is something to draw when the screen stands."""
         if self.fleet is not None:
             self.fleet.start()
         self._start()
+
+    def on_mount(self) -> None:
+        """Start the clock that ages the banners."""
+        self.add_mode("live", LiveScreen)
+        if self._pump is None:
+            self.switch_mode("fleet")
         self.set_interval(1.0, self._age)
 
     def _start(self) -> None:
@@ -140,9 +148,9 @@ class Cockpit(App[None]):
         self._start()
         if self.current_mode != "fleet":
             await self.switch_mode("fleet")
-        for mode in ("live", "runs", "knowledge"):  # nothing that was opened on another host stays open
-            await self.remove_mode(mode)
-            self.add_mode(mode, self.MODES[mode])
+        for mode, screen in (("live", LiveScreen), ("runs", RunsScreen), ("knowledge", KnowledgeScreen)):
+            await self.remove_mode(mode)  # nothing that was opened on another host stays open
+            self.add_mode(mode, screen)
         await self.switch_mode("live")
 
     # What the pump says

@@ -11,8 +11,22 @@ if TYPE_CHECKING:
     from unveil.engine.client import Watcher
 
 QUESTIONS = frozenset(
-    {"audit", "draft", "episode", "episodes", "explain", "facts", "features", "hits", "knowledge", "knowledge_text"}
-    | {"marks", "near", "ping", "run", "runs", "series", "settings", "silences", "status", "verification", "window"}
+    {"audit", "backtests", "draft", "episode", "episodes", "explain", "facts", "features", "hits", "knowledge"}
+    | {
+        "knowledge_text",
+        "marks",
+        "members",
+        "near",
+        "ping",
+        "run",
+        "runs",
+        "series",
+        "settings",
+        "silences",
+        "status",
+        "verification",
+        "window",
+    }
     | {"windows"}
 )
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from unveil.engine.client import Watcher
 
 FIRST_PAGE = 60
+PAGE = 110  # of what was there before: large ones would keep the screen waiting for the interpreter
 EPISODES = 60
 SILENCES_EVERY = 5
 
@@ -64,9 +65,9 @@ class Survey:
             TypeError, ValueError, KeyError: an answer is out of shape.
         """
         status: dict[str, Any] = self._watcher.call("status")
-        backfilled, life = self._backfilled, self._life
+        kept, life = len(self._windows), self._life
         arrived = self._look_at_windows(status)
-        if arrived or life != self._life or backfilled != self._backfilled:
+        if arrived or life != self._life or kept != len(self._windows):
             self._kept = tuple(self._windows)
         episodes = self._look_at_episodes()
         if self._looks % SILENCES_EVERY == 0:
@@ -131,12 +132,13 @@ class Survey:
         return len(fresh)
 
     def _backfill(self) -> None:
-        """Ask once for what was there before the first page, so that the first page could be drawn at once."""
-        self._backfilled = True
-        first, room = self._windows[0], MAX_WINDOWS - len(self._windows)
+        """Ask for a page of what was there before the first one, which could so be drawn at once."""
+        first, room = self._windows[0], min(PAGE, MAX_WINDOWS - len(self._windows))
+        told = []
         if room > 0:
             told = self._watcher.call("windows", limit=room, before=[first.watch, first.index])
             self._windows.extendleft(decode(WindowSummary, each) for each in told)
+        self._backfilled = len(told) < max(1, room)
 
     def _look_at_episodes(self) -> tuple[Episode, ...]:
         told = self._watcher.call("episodes", open_only=True, limit=EPISODES)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import pty
@@ -116,6 +117,7 @@ async def cockpit(socket: Path, seconds: float, out: Path) -> None:
     client.call("windows", limit=1)
     answered_s, began_cpu_s = time.monotonic(), time.process_time()
     app = Cockpit(client)
+    gc.freeze()  # as `unveil tui` does
     gaps: list[tuple[float, float]] = []
     told: dict[str, float] = {}
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unveil.cli import draw, kb_recordings
+from unveil.cli import connect, draw, kb_recordings
 from unveil.cli.kb_open import usable_knowledge
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ and the actions that would have been taken after limits. Nothing is carried out.
 
 Beside RUN.parquet stands RUN.labels.yml. Files are watched side by side, by processes of this machine or, with
 --scheduler, by the workers of a Dask cluster (pip install 'unveil[dask]'; they see the files at the same paths).
+
+Where this host has a state directory, the figures are kept there too: the cockpit shows them beside each fingerprint.
 
 Exit 1 when a labelled fault is missed or something fires in time labelled otherwise; with --expect, when an expectation
 does not hold (and what is unexpected is up to --unexpected)."""
@@ -50,16 +53,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kb_recordings.add_processes(parser)
     parser.add_argument("--seed", type=int, default=0, help="of the models (default: 0, so two runs agree)")
     parser.add_argument("--verbose", action="store_true", help="also show fingerprints with neither label nor fire")
+    connect.add_state_dir(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Watch, score, print."""
+    from unveil.engine import last_backtest
     from unveil.engine.backtesting import Job, labels_of
     from unveil.knowledge.backtest import report, unmet
     from unveil.knowledge.labels import read_expectations
     from unveil.records.codec import encode
 
-    names = [fingerprint.name for fingerprint in usable_knowledge(arguments.kb).fingerprints]
+    revisions = {each.name: each.revision for each in usable_knowledge(arguments.kb).fingerprints}
+    names = list(revisions)
     wanted = read_expectations(arguments.expect, names) if arguments.expect else ()
     jobs = [
         Job(recording=each, kb=arguments.kb or "", profile=arguments.profile, rule=arguments.rule, seed=arguments.seed)
@@ -71,6 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     traces = kb_recordings.watch(jobs, arguments)
     found = report(traces, names)
     broken = tuple(unmet(wanted, traces))
+    last_backtest.keep(connect.state_dir(arguments).path, found, revisions, at_s=time.time())
     if arguments.json:
         draw.print_json({**encode(found), "unmet": list(broken)})
     else:

@@ -178,9 +178,8 @@ def _draw_fixes(fixes: tuple[Remediation, ...]) -> None:
                 each.impact + (", interrupts" if each.interrupts_workload else ""),
                 "yes" if each.reversible else "no",
                 "\n".join(setting.address for setting in each.settings),
-                "; ".join(
-                    f"{rule.feature} {rule.direction} by {rule.effect:.0%}" for rule in each.verification.improve
-                ) or "the fingerprint clears",
+                "; ".join(f"{rule.feature} {rule.demand(improve=True)}" for rule in each.verification.improve)
+                or "the fingerprint clears",
             )
             for each in fixes
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import queue
 import sys
@@ -80,6 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _open(None, read_only=arguments.read_only, recording=False, sockets=sockets)
     path = next(iter(sockets.values()), connect.state_dir(arguments).socket)
     client = Client(path, timeout_s=ANSWER_S)
+    import unveil_tui.app  # noqa: F401  # takes longer than the watcher: whoever answered is drawn at once
+
     client.call("ping")  # nobody there is said before the screen is taken
     return _open(client, read_only=arguments.read_only, recording=False)
 
@@ -113,6 +116,7 @@ def _open(
     rights = READ_ONLY if read_only else RECORDING if recording else ACTING
     hosts = {name: partial(Client, path, timeout_s=ANSWER_S) for name, path in (sockets or {}).items()}
     app = Cockpit(watcher, rights=rights, hosts=hosts)
+    gc.freeze()  # a collection need not go through all that was imported while a person waits for a key
     app.run()
     return int(app.return_code or 0)
 

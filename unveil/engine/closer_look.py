@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MAX_EXPLAINED = 200
 MAX_SERIES = 24
+MAX_MEMBERS = 20
 NEAR = 0.5  # of its clauses hold: a fingerprint that nearly matches
 BREAKER_EVERY_S = 10.0
 _RANK = {Answer.MATCH: 0, Answer.UNKNOWN: 1, Answer.NO_MATCH: 2}
@@ -43,6 +44,7 @@ class CloserLook:
         self.questions: dict[str, Callable[..., Any]] = {
             "status": self.status,
             "near": self.near,
+            "members": self.members,
             "series": self.series,
             "settings": self.settings,
             "verification": self.verification,
@@ -59,6 +61,21 @@ class CloserLook:
             told = {"open": len(wrong) >= BREAKER_FAILURES, "failures": len(wrong), "most": BREAKER_FAILURES}
             self._breaker = (now_s, told)
         return {**self._watch.status(), "breaker": told}
+
+    def members(self, *, episode: str) -> Any:
+        """Return the episodes that one of a correlation is made of now, and those of correlations that it is part of.
+
+        Answers ``{"of": [Episode], "part_of": [Episode]}``, at most ``MAX_MEMBERS`` of each.
+        """
+        found, pipeline = self._watch.history.find_episode(episode), self._watch.pipeline
+        opened, correlator = pipeline.episodes.open, pipeline.correlator
+        around = [
+            each
+            for each in opened
+            if any(member.id == found.id for member in correlator.members(each.fingerprint, each.entity))
+        ]
+        of = correlator.members(found.fingerprint, found.entity) if any(each.id == found.id for each in opened) else ()
+        return encode({"of": of[:MAX_MEMBERS], "part_of": around[:MAX_MEMBERS]})
 
     def near(self, *, window: int | None = None, entity: str | None = None, limit: int = 20) -> Any:
         """Return the fingerprints that match, or nearly do, in a window (the newest when None), the nearest first.

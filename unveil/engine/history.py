@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from unveil.engine import last_backtest
 from unveil.errors import BadInputError, RefusedError
 from unveil.records.codec import encode
 from unveil.records.run import RunState
@@ -31,6 +32,7 @@ class History:
 
     def __init__(self, journal: Path) -> None:
         self._queries = Queries(journal)
+        self._folder = journal.parent
         self.methods: dict[str, Callable[..., Any]] = {
             "windows": self.windows,
             "window": self.window,
@@ -43,6 +45,7 @@ class History:
             "audit": self.audit,
             "marks": self.marks,
             "hits": self.hits,
+            "backtests": self.backtests,
         }
 
     def close(self) -> None:
@@ -96,6 +99,10 @@ class History:
             name: {"episodes": count, "last_s": last_s, "false_positives": wrong}
             for name, (count, last_s, wrong) in self._queries.hits().items()
         }
+
+    def backtests(self) -> dict[str, Any]:
+        """Return for each fingerprint what the last backtest said of it; nothing where none was kept here."""
+        return last_backtest.read(self._folder)
 
     def runs(self, *, limit: int = 100, active_only: bool = False) -> list[Any]:
         """Return runs, newest first."""

@@ -42,13 +42,14 @@ class _Counted:
 class Correlator:
     """Keeps the episodes that count, and holds the correlations against them."""
 
-    __slots__ = ("_counted", "_firing", "_matches", "correlations")
+    __slots__ = ("_counted", "_firing", "_matches", "_wall_s", "correlations")
 
     def __init__(self, correlations: Iterable[Correlation] = (), *, before: Correlator | None = None) -> None:
         """Begin with nothing that counts, or with what counted in the generation before."""
         self.correlations = tuple(correlations)
         self._counted: dict[tuple[str, str], _Counted] = {} if before is None else dict(before._counted)
         self._matches: tuple[Match, ...] = ()
+        self._wall_s = -math.inf
 
     def push(self, episodes: Iterable[Episode], wall_s: float, *, window: int = 0, host: str = "") -> tuple[Match, ...]:
         """Take in the episodes that are open on a host, and return the correlations that hold now, with their reasons.
@@ -59,6 +60,7 @@ class Correlator:
         """
         if not self.correlations:
             return ()
+        self._wall_s = wall_s
         wanted = {name for correlation in self.correlations for name in correlation.fingerprints}
         for episode in episodes:
             if episode.state is EpisodeState.FIRING and episode.fingerprint in wanted:
@@ -97,6 +99,19 @@ class Correlator:
             for name, each in by_name.items()
             if name in firing
         )
+
+    def members(self, name: str, entity: Entity) -> tuple[Episode, ...]:
+        """Return the episodes that count now for a correlation on an entity, oldest first; none for another name."""
+        found = next((each for each in self.correlations if each.name == name), None)
+        if found is None:
+            return ()
+        counted = (each.episode for each in self._counted.values() if each.episode.fingerprint in found.fingerprints)
+        there = [
+            each
+            for each in counted
+            if _group(each, found.group_by) == entity and each.last_s >= self._wall_s - found.timespan_s
+        ]
+        return tuple(sorted(there, key=_fired_s))
 
     def _hold(self, correlation: Correlation, wall_s: float, window: int) -> Iterator[Match]:
         groups: dict[Entity, list[_Counted]] = {}

@@ -53,7 +53,8 @@ class WantedSetting:
         address: ``file:/sys/…``, ``sysctl:vm.dirty_bytes``, ``irq:{{ irq }}/smp_affinity_list``,
             ``cgroup:{{ cgroup }}/cpu.max``, ``nvml:{{ gpu }}/power_limit``.
         value: the wanted value; None when the playbook may change it but no value can be told beforehand.
-        for_each: name of a list variable: one setting per element, bound to ``item``.
+        for_each: name of a list variable: one setting per element, bound to ``item``, its number (from 0) to
+            ``index``.
         coupled: addresses that the kernel changes along with this one; saved and restored, too.
     """
 
@@ -61,6 +62,10 @@ class WantedSetting:
     value: str | None
     for_each: str = ""
     coupled: tuple[str, ...] = ()
+
+
+NOTHING = 1e-9
+"""A value before that is no larger is nothing: a change from it is told in the feature's own unit, not as a share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +86,16 @@ class Improvement:
     effect: float
     optional: bool = False
     after_s: float = 0.0
+
+    def demand(self, *, improve: bool, before: float | None = None) -> str:
+        """Return in words how far the feature has to move, or may: ``up by at least 20 %``.
+
+        Args:
+            improve: it has to; else it may, in its bad direction.
+            before: its value before, where that is known: nothing has no share, so the number itself is meant then.
+        """
+        amount = f"{self.effect:g}" if before is not None and abs(before) <= NOTHING else f"{100 * self.effect:g} %"
+        return f"{self.direction} by {'at least' if improve else 'at most'} {amount}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

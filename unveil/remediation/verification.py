@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from unveil.records.averages import mean
 from unveil.records.entity import HOST, parse_entity
+from unveil.records.remediation import NOTHING
 from unveil.records.run import RunState
 from unveil.remediation.lifecycle import Cause, wants_rollback
 from unveil.remediation.setting import equal
@@ -31,7 +32,6 @@ MOST_STEP_S = (
     60.0  # windows come every second; after a longer step, or one backwards, the clock was set or nobody looked
 )
 WORSE_WINDOWS = 3  # so many windows on end that something must be worse before the fix is taken back early
-_SMALL = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,10 +221,10 @@ class Verifier:
         after = None if not values else values[-1] if newest else mean(values)
         change = holds = None
         if before is not None and after is not None:
-            change = (after - before) / (abs(before) if abs(before) > _SMALL else 1.0)
+            change = (after - before) / (abs(before) if abs(before) > NOTHING else 1.0)
             towards = change if each.direction == "up" else -change
             holds = towards >= each.effect if demand == "improve" else towards <= each.effect
-        text = f"{demand}: {each.direction} by {'at least' if demand == 'improve' else 'at most'} {each.effect:g}"
+        text = f"{demand}: {each.demand(improve=demand == 'improve', before=before)}"
         return Measured(
             feature=each.feature, demand=text, before=before, after=after, change=change, holds=holds,
             optional=each.optional,

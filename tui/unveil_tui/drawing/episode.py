@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from unveil.records.codec import decode
+from unveil.records.match import Episode
 from unveil.records.plain_text import plain, span
 from unveil_tui.drawing import words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from unveil.records.attribution import FeatureShare
     from unveil.records.mark import Mark
-    from unveil.records.match import Episode
     from unveil_tui.seen import Seen
 
 NEWEST_MARKS = 4
@@ -35,6 +36,25 @@ def head(episode: Episode, seen: Seen) -> list[str]:
     if (silence := seen.silenced(episode)) is not None:
         until = words.moment(silence.until_s, seen.now_s)
         lines.append(f"silenced until {until} by {plain(silence.actor)}: {plain(silence.reason, 300)}")
+    return lines
+
+
+def together(told: Mapping[str, Any], now_s: float) -> list[str]:
+    """Return what an episode of a correlation is made of, and what an episode is part of.
+
+    Args:
+        told: answer of the method ``members``.
+    """
+    lines = []
+    for name, kind in (("of", "made of"), ("part_of", "part of")):
+        episodes = [decode(Episode, each) for each in told.get(name, ())]
+        lines += [
+            f"{kind}  {plain(each.fingerprint)} on {words.entity(each.entity)}: {each.state} "
+            f"since {words.moment(each.started_s, now_s)}"
+            for each in episodes[:NEWEST_MARKS]
+        ]
+        if len(episodes) > NEWEST_MARKS:
+            lines.append(f"{kind}  {len(episodes) - NEWEST_MARKS} more")
     return lines
 
 

@@ -63,17 +63,19 @@ def judged_by(plan: Plan) -> list[str]:
             f"the fingerprint stays clear for {rule.clear_s:g} s"
         )
     ]
-    lines += [f"{_demand(each, plan)} by {each.effect:.0%} at least" for each in rule.improve]
-    lines += [f"not {_demand(each, plan)} by more than {each.effect:.0%}" for each in rule.must_not_worsen]
+    lines += [_demand(each, plan, improve=True) for each in rule.improve]
+    lines += [_demand(each, plan, improve=False) for each in rule.must_not_worsen]
     if plan.rollback_triggers:
         lines.append("undone by itself on: " + ", ".join(plain(each) for each in plan.rollback_triggers))
     return lines
 
 
-def _demand(improvement: Improvement, plan: Plan) -> str:
-    before = plan.baseline.get(improvement.feature)
-    now = "" if before is None else f" (now {before:.4g})"
-    return f"{plain(improvement.feature)}{now} {improvement.direction}"
+def _demand(improvement: Improvement, plan: Plan, *, improve: bool) -> str:
+    before = next((value for key, value in plan.baseline.items() if key.partition("[")[0] == improvement.feature), None)
+    now = "" if before is None else f" (now {quantity(before)})"
+    kind = "improve" if improve else "must not worsen"
+    where = "" if not improvement.optional else ", where it can be measured"
+    return f"{kind}: {plain(improvement.feature)}{now} {improvement.demand(improve=improve, before=before)}{where}"
 
 
 def undo(settings: list[dict[str, Any]]) -> list[str]:

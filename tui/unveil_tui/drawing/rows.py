@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unveil.records.plain_text import plain, quantity
 from unveil_tui.drawing import words
@@ -99,17 +99,6 @@ RUN_COLUMNS = (
     Column(title="by", width=16, narrow=-1),
 )
 SIGHTING_COLUMNS = (Column(title="answer", width=8), Column(title="fingerprint"), Column(title="entity"))
-FINGERPRINT_COLUMNS = (
-    Column(title="fingerprint", width=36, narrow=0),
-    Column(title="status", width=12),
-    Column(title="level", width=8),
-    Column(title="subsystem", width=12),
-    Column(title="open", width=4, right=True),
-    Column(title="hits", width=5, right=True),
-    Column(title="false", width=5, narrow=-1, right=True),
-    Column(title="last hit", width=11, narrow=-1),
-    Column(title="remediation", narrow=-1),
-)
 
 
 def window_row(window: WindowSummary) -> Row:
@@ -248,31 +237,6 @@ def sighting_rows(sightings: Iterable[Sighting]) -> list[Row]:
         )
         for each in sightings
     ]
-
-
-def fingerprint_rows(fingerprints: Iterable[dict[str, Any]], seen: Seen, hits: Mapping[str, Any]) -> list[Row]:
-    """Return a row a fingerprint: episodes that are open, that were, and that were marked as false alarms."""
-    rows = []
-    for each in fingerprints:
-        hit = hits.get(str(each["name"]), {})
-        opened = sum(1 for one in seen.episodes if one.fingerprint == each["name"] and one.state != "cleared")
-        rows.append(
-            Row(
-                key=str(each["name"]),
-                cells=(
-                    (str(each["name"]), ""),
-                    (str(each["status"]), words.tone(str(each["status"]))),
-                    (str(each["level"]), ""),
-                    (str(each["subsystem"]), ""),
-                    (str(opened) if opened else "-", "bad" if opened else "dim"),
-                    (f"{hit['episodes']:,}" if hit else "-", "" if hit else "dim"),
-                    (str(hit["false_positives"]) if hit.get("false_positives") else "-", "warn"),
-                    (words.moment(hit["last_s"], seen.now_s) if hit else "-", "dim"),
-                    (", ".join(each["remediations"]) or "for a person to judge", "dim"),
-                ),
-            )
-        )
-    return rows
 
 
 def first_line(text: str, limit: int = 400) -> str:

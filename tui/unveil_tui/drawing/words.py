@@ -6,11 +6,13 @@ A *tone* is the name of a colour in the style sheet (``good warn bad dim mark``)
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unveil.records.plain_text import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from unveil.records.entity import Entity
     from unveil.records.window import WindowSummary
 
@@ -77,3 +79,11 @@ LEGEND = "! anomalous  M matched  m matched only  · normal  ? not judged"
 def count(number: int, noun: str) -> str:
     """Return ``1 node``, ``2 nodes``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def rhythm(status: Mapping[str, Any]) -> str:
+    """Return at which pace the work goes, by what the watcher's status says; why that is not known, in brackets."""
+    if (told := status.get("rhythm")) is not None:
+        return f"work repeats every {told['period_s']:.3g} s, by {plain(told['source'], 100)}"
+    reason = plain(status.get("rhythm_absent", ""), 200)
+    return f"(no rhythm in the work; {reason})" if reason else ""

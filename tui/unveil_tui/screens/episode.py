@@ -18,13 +18,13 @@ from unveil.records.run import Run
 from unveil_tui.bridge import bridge
 from unveil_tui.drawing import markdown, words
 from unveil_tui.drawing.bars import spark
-from unveil_tui.drawing.episode import head, said, shares_of
+from unveil_tui.drawing.episode import head, said, shares_of, together
 from unveil_tui.drawing.rows import CLAUSE_COLUMNS, RUN_COLUMNS, SHARE_COLUMNS, clause_rows, run_rows, share_rows
 from unveil_tui.keys import Key, bindings, say_why_not, show_valid
 from unveil_tui.marking import ask_mark
 from unveil_tui.messages import Open, Told
 from unveil_tui.series import MOST, Series, candidates, decode_series, of_clause
-from unveil_tui.widgets.finder import Finder
+from unveil_tui.widgets.finder import clear_filter, find_in
 from unveil_tui.widgets.host_line import HostLine
 from unveil_tui.widgets.key_line import KeyLine
 from unveil_tui.widgets.row_table import RowTable
@@ -73,6 +73,8 @@ class EpisodeScreen(Screen[None]):
         self._series: dict[str, Series] = {}
         self._following: int | None = None
         self._following_series: int | None = None
+        self._following_members: int | None = None
+        self._members: dict[str, Any] = {}
         self._asked: tuple[int, tuple[str, ...]] = (-1, ())
 
     def compose(self) -> ComposeResult:
@@ -90,7 +92,6 @@ class EpisodeScreen(Screen[None]):
         with Vertical(id="runs-pane"):
             yield Static("runs", classes="title", markup=False)
             yield RowTable(RUN_COLUMNS, empty="nothing was planned yet: r plans the fix", id="runs")
-        yield Finder()
         yield KeyLine()
 
     def on_mount(self) -> None:
@@ -104,6 +105,7 @@ class EpisodeScreen(Screen[None]):
         """Ask while this screen is looked at."""
         if self._following is None:
             self._following = bridge(self).follow("episode", {"id": self._identity}, every_s=2.0)
+            self._following_members = bridge(self).follow("members", {"episode": self._identity}, every_s=2.0)
         self._draw_news(bridge(self).seen)
 
     def on_screen_suspend(self) -> None:
@@ -115,10 +117,10 @@ class EpisodeScreen(Screen[None]):
         self._stop()
 
     def _stop(self) -> None:
-        for number in (self._following, self._following_series):
+        for number in (self._following, self._following_series, self._following_members):
             if number is not None:
                 bridge(self).unfollow(number)
-        self._following = self._following_series = None
+        self._following = self._following_series = self._following_members = None
         self._asked = (-1, ())
 
     def on_resize(self) -> None:
@@ -135,7 +137,12 @@ class EpisodeScreen(Screen[None]):
         self._draw()
 
     def _draw_told(self, told: Told) -> None:
-        if not self.is_current or told.token not in (self._following, self._following_series):
+        if not self.is_current or told.token not in (self._following, self._following_series, self._following_members):
+            return
+        if told.token == self._following_members:
+            if not isinstance(told.answer, UnveilError):  # nor has it members
+                self._members = told.answer
+                self._draw()
             return
         if told.token == self._following_series:
             if not isinstance(told.answer, UnveilError):  # a watcher of an older version has no series
@@ -155,7 +162,7 @@ class EpisodeScreen(Screen[None]):
         if episode is None or not self.is_mounted:
             return
         self._follow_series(episode)
-        lines = [*head(episode, seen), *said(self._marks, seen.now_s)]
+        lines = [*head(episode, seen), *together(self._members, seen.now_s), *said(self._marks, seen.now_s)]
         self.query_one("#episode-head", Static).update("\n".join(lines))
         last = episode.last
         self.query_one("#clauses-title", Static).update(
@@ -263,14 +270,14 @@ class EpisodeScreen(Screen[None]):
         if (key := self.query_one("#runs", RowTable).cursor_key) is not None:
             self.post_message(Open("run", key))
 
-    def action_find(self) -> None:
+    async def action_find(self) -> None:
         """Filter the table in focus."""
         focused = self.focused
-        self.query_one(Finder).open(focused if isinstance(focused, RowTable) else self.query_one("#clauses", RowTable))
+        await find_in(self, focused if isinstance(focused, RowTable) else self.query_one("#clauses", RowTable))
 
     def action_back(self) -> None:
         """Clear the filter, else go back."""
-        if not self.query_one(Finder).clear_filter():
+        if not clear_filter(self):
             self.app.pop_screen()
 
     def on_row_table_chosen(self, event: RowTable.Chosen) -> None:

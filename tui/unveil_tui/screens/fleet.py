@@ -12,7 +12,7 @@ from unveil_tui.drawing import words
 from unveil_tui.drawing.fleet import FLEET_COLUMNS, host_rows
 from unveil_tui.keys import Key, bindings, say_why_not, show_valid
 from unveil_tui.messages import Open
-from unveil_tui.widgets.finder import Finder
+from unveil_tui.widgets.finder import clear_filter, find_in
 from unveil_tui.widgets.key_line import KeyLine
 from unveil_tui.widgets.row_table import RowTable
 from unveil_tui.widgets.too_small import TooSmall
@@ -46,7 +46,6 @@ class FleetScreen(Screen[None]):
         yield TooSmall()
         yield Static("asking the hosts …", id="fleet-title", classes="title", markup=False)
         yield RowTable(FLEET_COLUMNS, empty="no host", id="hosts")
-        yield Finder()
         yield KeyLine()
 
     def on_mount(self) -> None:
@@ -92,10 +91,10 @@ class FleetScreen(Screen[None]):
         """Go to a host."""
         self.post_message(Open("host", event.key))
 
-    def action_find(self) -> None:
+    async def action_find(self) -> None:
         """Filter the hosts."""
-        self.query_one(Finder).open(self.query_one("#hosts", RowTable))
+        await find_in(self, self.query_one("#hosts", RowTable))
 
     def action_back(self) -> None:
         """Clear the filter."""
-        self.query_one(Finder).clear_filter()
+        clear_filter(self)

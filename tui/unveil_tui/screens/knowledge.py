@@ -12,11 +12,11 @@ from unveil.errors import UnveilError
 from unveil.records.plain_text import plain
 from unveil_tui.bridge import bridge
 from unveil_tui.drawing import words
-from unveil_tui.drawing.rows import FINGERPRINT_COLUMNS, fingerprint_rows, first_line
+from unveil_tui.drawing.knowledge import COLUMNS, description, knowledge_rows
 from unveil_tui.drawing.source import Trouble, trouble
 from unveil_tui.keys import Key, bindings, say_why_not, show_valid
 from unveil_tui.messages import Open
-from unveil_tui.widgets.finder import Finder
+from unveil_tui.widgets.finder import clear_filter, find_in
 from unveil_tui.widgets.host_line import HostLine
 from unveil_tui.widgets.key_line import KeyLine
 from unveil_tui.widgets.reader import Reader
@@ -54,16 +54,17 @@ class KnowledgeScreen(Screen[None]):
         self._following: dict[int, str] = {}
         self._told: dict[str, Any] = {}
         self._hits: dict[str, Any] = {}
+        self._backtests: dict[str, Any] = {}
+        self._unread = ""  # why there is no word on backtests
 
     def compose(self) -> ComposeResult:
         """Build the screen."""
         yield TooSmall()
         yield HostLine(id="host")
         yield Static("asking …", id="knowledge-head", markup=False)
-        yield RowTable(FINGERPRINT_COLUMNS, empty="no fingerprint", id="fingerprints")
+        yield RowTable(COLUMNS, empty="no fingerprint", id="fingerprints")
         with Reader(id="description"):
             yield Static(id="description-text", markup=False)
-        yield Finder()
         yield KeyLine()
 
     def on_mount(self) -> None:
@@ -77,6 +78,7 @@ class KnowledgeScreen(Screen[None]):
         if not self._following:
             self._following[bridge(self).follow("knowledge", {}, every_s=3.0)] = "knowledge"
             self._following[bridge(self).follow("hits", {}, every_s=10.0)] = "hits"
+            self._following[bridge(self).follow("backtests", {}, every_s=10.0)] = "backtests"
         self._draw_host(bridge(self).seen)
 
     def on_screen_suspend(self) -> None:
@@ -94,10 +96,14 @@ class KnowledgeScreen(Screen[None]):
         asked = self._following.get(told.token)
         if asked is None or not self.is_mounted:
             return
-        if isinstance(told.answer, UnveilError):
-            self.query_one("#knowledge-head", Static).update(plain(told.answer.what, 300))
+        failed = told.answer if isinstance(told.answer, UnveilError) else None
+        if asked == "backtests":
+            self._unread = "" if failed is None else plain(failed.what, 300)
+            self._backtests = {} if failed is not None else told.answer
+        elif failed is not None:
+            self.query_one("#knowledge-head", Static).update(plain(failed.what, 300))
             return
-        if asked == "hits":
+        elif asked == "hits":
             self._hits = told.answer
         else:
             self._told = told.answer
@@ -112,6 +118,7 @@ class KnowledgeScreen(Screen[None]):
             (
                 f"generation {state['generation']} since {words.moment(state['at_s'], seen.now_s)}: "
                 f"{words.count(state['fingerprints'], 'fingerprint')}, "
+                f"{words.count(len(self._told.get('correlations', ())), 'correlation')}, "
                 f"{words.count(state['remediations'], 'remediation')} "
                 f"in {plain(self._told.get('root', ''))}"
             )
@@ -119,17 +126,18 @@ class KnowledgeScreen(Screen[None]):
         if state["stale_since_s"] is not None:
             lines.append(f"*STALE since {words.moment(state['stale_since_s'], seen.now_s)}: the files changed, and")
             lines += [f"  {plain(problem, 400)}" for problem in state["problems"][:8]]
+        if self._unread:
+            lines.append(f"backtests: {self._unread}")
         self.query_one("#knowledge-head", Static).update("\n".join(lines))
         self.query_one("#fingerprints", RowTable).set_rows(
-            fingerprint_rows(self._told["fingerprints"], seen, self._hits)
+            knowledge_rows(self._told, seen, self._hits, self._backtests)
         )
         self._describe()
         show_valid(self)
 
     def _describe(self) -> None:
-        key = self.query_one("#fingerprints", RowTable).cursor_key
-        found = next((each for each in self._told.get("fingerprints", []) if each["name"] == key), None)
-        text = "" if found is None else _description(found, self._told.get("remediations", []))
+        key = self.query_one("#fingerprints", RowTable).cursor_key or ""
+        text = description(key, self._told, self._backtests, bridge(self).seen.now_s)
         self.query_one("#description-text", Static).update(text)
 
     def why_not(self, action: str) -> str:
@@ -176,27 +184,11 @@ class KnowledgeScreen(Screen[None]):
         """Have the watcher look at the files again."""
         bridge(self).order("reload", {}, lambda _: self.notify("the watcher looks at the files again", markup=False))
 
-    def action_find(self) -> None:
+    async def action_find(self) -> None:
         """Filter the fingerprints."""
-        self.query_one(Finder).open(self.query_one("#fingerprints", RowTable))
+        await find_in(self, self.query_one("#fingerprints", RowTable))
 
     async def action_back(self) -> None:
         """Clear the filter, else go back to the live screen."""
-        if not self.query_one(Finder).clear_filter():
+        if not clear_filter(self):
             await self.run_action("app.go('live')")
-
-
-def _description(fingerprint: dict[str, Any], remediations: list[dict[str, Any]]) -> str:
-    lines = [plain(fingerprint["title"], 300), ""]
-    paragraphs = str(fingerprint["description"]).strip().split("\n\n")
-    lines += [first_line(paragraph, 4000) for paragraph in paragraphs]
-    lines += ["", f"about: each {plain(fingerprint['group_by'])}", f"condition: {plain(fingerprint['condition'], 600)}"]
-    lines += [f"may be wrong when: {plain(each, 400)}" for each in fingerprint.get("falsepositives", [])]
-    for each in remediations:
-        if each["name"] in fingerprint["remediations"]:
-            lines.append(
-                f"fix: {plain(each['name'])}, {plain(each['status'])}, mode {plain(each['mode'])}, "
-                f"impact {plain(each['impact'])}: {plain(each['title'], 300)}"
-            )
-    lines += [f"see {plain(each, 300)}" for each in fingerprint.get("references", [])]
-    return "\n".join([*lines, f"file {plain(fingerprint['path'], 400)}"])

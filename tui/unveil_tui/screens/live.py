@@ -20,7 +20,7 @@ from unveil_tui.keys import Key, bindings, say_why_not, show_valid
 from unveil_tui.marking import ask_mark
 from unveil_tui.messages import Open
 from unveil_tui.seen import MAX_WINDOWS, Seen, window_key
-from unveil_tui.widgets.finder import Finder
+from unveil_tui.widgets.finder import clear_filter, find_in
 from unveil_tui.widgets.host_line import HostLine
 from unveil_tui.widgets.key_line import KeyLine
 from unveil_tui.widgets.row_table import RowTable
@@ -78,13 +78,17 @@ class LiveScreen(Screen[None]):
         super().__init__()
         self.valid_keys: tuple[bool, ...] = ()
         self._frozen: tuple[WindowSummary, ...] | None = None  # what is shown while paused
-        self._known: dict[str, Row] = {}
+        self._known: dict[tuple[int, int], Row] = {}
+        self._shown: tuple[WindowSummary, ...] | None = None  # what the rows of windows were made of
+        self._window_rows: list[Row] = []
         self._drawn: tuple[object, ...] = ()  # what stands on the screen, by identity
+        self._drawn_episodes: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
         """Build the screen."""
         yield TooSmall()
         yield HostLine(id="host")
+        yield Static(id="rhythm", markup=False)
         yield TracePanel(id="trace")
         with Container(id="tables"):
             with Vertical(id="left"):
@@ -93,18 +97,16 @@ class LiveScreen(Screen[None]):
             with Vertical(id="right"):
                 yield Static(id="episodes-title", classes="title", markup=False)
                 yield RowTable(EPISODE_COLUMNS, empty="no episode: nothing that is known was seen", id="episodes")
-        yield Finder()
         yield KeyLine()
 
     def on_mount(self) -> None:
         """Draw whenever there is news."""
         bridge(self).news.subscribe(self, self._draw)
         self.query_one("#windows", RowTable).focus()
-        self._draw(bridge(self).seen)
 
     def on_screen_resume(self) -> None:
-        """Catch up with what arrived while another screen was shown."""
-        self._drawn = ()
+        """Draw what is known: at first, and what arrived while another screen was shown."""
+        self._drawn = self._drawn_episodes = ()
         self._draw(bridge(self).seen)
 
     # Drawing
@@ -113,21 +115,41 @@ class LiveScreen(Screen[None]):
         if not self.is_current:
             return
         self.query_one(HostLine).show(seen, bridge(self).rights, time.time())
-        drawn = (seen.windows, seen.episodes, seen.silences, seen.marks, seen.gone_since_s, self._frozen)
-        if len(self._drawn) == len(drawn) and all(a is b for a, b in zip(drawn, self._drawn, strict=True)):
+        self._draw_rhythm(seen)
+        of_episodes = (seen.episodes, seen.silences, seen.marks)
+        drawn = (seen.windows, *of_episodes, seen.gone_since_s, self._frozen)
+        if _same(drawn, self._drawn):
             return
         self._drawn = drawn
-        episodes = self.query_one("#episodes", RowTable)
-        episodes.set_rows(episode_rows(seen))
-        opened = sum(1 for each in seen.episodes if each.state != "cleared")
-        cleared = len(seen.episodes) - opened
-        self.query_one("#episodes-title", Static).update(
-            f"{words.count(opened, 'open episode')}{f', {cleared} cleared' if cleared else ''}"
-            f"{'; Tab goes there, Enter explains, r fixes' if opened else ''}{_filtered(episodes)}",
-            layout=False,
-        )
+        if not _same(of_episodes, self._drawn_episodes):
+            self._drawn_episodes = of_episodes
+            self.query_one("#episodes", RowTable).set_rows(episode_rows(seen))
+        self._draw_title(seen)
         self._draw_windows(seen)
         show_valid(self)
+
+    def _draw_rhythm(self, seen: Seen) -> None:
+        """Say the pace of the work; why there is none only where there is room for it."""
+        text = words.rhythm(seen.status)
+        self.set_class(bool(text), "-paced")
+        self.set_class(text.startswith("("), "-unpaced")
+        self._say("#rhythm", text)
+
+    def _draw_title(self, seen: Seen) -> None:
+        opened = sum(1 for each in seen.episodes if each.state != "cleared")
+        cleared = len(seen.episodes) - opened
+        self._say(
+            "#episodes-title",
+            f"{words.count(opened, 'open episode')}{f', {cleared} cleared' if cleared else ''}"
+            f"{'; Tab goes there, Enter explains, r fixes' if opened else ''}"
+            f"{_filtered(self.query_one('#episodes', RowTable))}",
+        )
+
+    def _say(self, title: str, text: str) -> None:
+        """Change a title, where it is another one: each is a line that need not be drawn."""
+        line = self.query_one(title, Static)
+        if line.content != text:
+            line.update(text, layout=False)
 
     def _draw_windows(self, seen: Seen) -> None:
         shown = seen.windows if self._frozen is None else self._frozen
@@ -142,13 +164,15 @@ class LiveScreen(Screen[None]):
             newer = sum(1 for each in seen.windows if _place(each) > _place(shown[-1])) if shown else 0
             at = "" if here is None else f" at {words.clock(here.wall_s)}, window {here.index}"
             title = f"PAUSED{at}; {newer} newer (newest {newest[1]}); Space follows"
-        self.query_one("#windows-title", Static).update(title + _filtered(table), layout=False)
+        self._say("#windows-title", title + _filtered(table))
 
     def _rows(self, shown: tuple[WindowSummary, ...]) -> list[Row]:
         """Return the rows of windows; a window never changes, so neither does its row."""
-        known = self._known
-        self._known = {key: known.get(key) or window_row(each) for each in shown for key in (window_key(each),)}
-        return list(self._known.values())
+        if shown is not self._shown:
+            known = self._known
+            self._known = {place: known.get(place) or window_row(each) for each in shown for place in (_place(each),)}
+            self._shown, self._window_rows = shown, list(self._known.values())
+        return self._window_rows
 
     def _window(self) -> WindowSummary | None:
         """Return the window that is looked at: under the cursor, the newest while following."""
@@ -300,13 +324,13 @@ class LiveScreen(Screen[None]):
             text = markdown.of_window(window, (), host=bridge(self).seen.host)
             bridge(self).export(text, f"unveil-window-{window.watch}-{window.index}.md")
 
-    def action_find(self) -> None:
+    async def action_find(self) -> None:
         """Filter the table in focus."""
-        self.query_one(Finder).open(self._table())
+        await find_in(self, self._table())
 
     def action_back(self) -> None:
         """Clear the filter, else follow again."""
-        if not self.query_one(Finder).clear_filter() and self._frozen is not None:
+        if not clear_filter(self) and self._frozen is not None:
             self.action_pause()
 
     def on_row_table_chosen(self, event: RowTable.Chosen) -> None:
@@ -326,6 +350,10 @@ class LiveScreen(Screen[None]):
     def on_descendant_focus(self) -> None:
         """What a key acts on depends on the table in focus."""
         show_valid(self)
+
+
+def _same(these: tuple[object, ...], those: tuple[object, ...]) -> bool:
+    return len(these) == len(those) and all(a is b for a, b in zip(these, those, strict=True))
 
 
 def _place(window: WindowSummary) -> tuple[int, int]:

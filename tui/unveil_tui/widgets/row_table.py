@@ -115,6 +115,8 @@ class RowTable(ScrollView, can_focus=True):
 
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Show these rows; the cursor stays on its key, or where it was when the key is gone."""
+        if rows and rows is self._all and not self.tail:
+            return
         self._all = rows
         self._show()
 

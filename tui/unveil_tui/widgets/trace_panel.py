@@ -11,7 +11,6 @@ from textual.widget import Widget
 from unveil.records.subsystem import Subsystem
 from unveil_tui.drawing import words
 from unveil_tui.drawing.bars import CALM, bar, tower
-from unveil_tui.seen import window_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +42,7 @@ class TracePanel(Widget):
         self._strips: list[Strip] = []
         self._drawn_for: tuple[object, ...] = ()
         self._styles: dict[str, Style] = {}
+        self._tones: list[str] = []  # of the windows that are in sight: the same in all traces
 
     def show(self, windows: Sequence[WindowSummary], here: WindowSummary | None, *, absent: str = "") -> None:
         """Draw these windows, oldest first, and the shares of one of them; no trace of a subsystem that is absent."""
@@ -72,6 +72,7 @@ class TracePanel(Widget):
         room = max(8, width - NAME - BAR - PERCENT - 3)
         shown, column = self._visible(room)
         rows = max(1, min(MOST_ROWS, (self.size.height - 2) // len(Subsystem)))
+        self._tones = [_tone(each) for each in shown]
         lines = [line for each in Subsystem for line in self._subsystem(each, shown, column, room, rows)]
         marks = "".join(words.mark(each) for each in shown)
         verdicts = self._runs(marks, [words.MARK_TONES[mark] for mark in marks], column, "here")
@@ -80,13 +81,19 @@ class TracePanel(Widget):
         return [Strip(line).adjust_cell_length(width, base) for line in kept]
 
     def _visible(self, room: int) -> tuple[list[WindowSummary], int | None]:
-        here = None if self._here is None else window_key(self._here)
-        place = next((at for at, each in enumerate(self._windows) if window_key(each) == here), None)
         end = len(self._windows)
+        place = None if self._here is None else self._place(self._here)
         if place is not None and place < end - room:
             end = min(end, place + room // 2)
         begin = max(0, end - room)
         return list(self._windows[begin:end]), None if place is None else place - begin
+
+    def _place(self, here: WindowSummary) -> int | None:
+        """Return where a window stands among all; mostly it is the newest, so they are gone through from there."""
+        for place in reversed(range(len(self._windows))):
+            if (self._windows[place].index, self._windows[place].watch) == (here.index, here.watch):
+                return place
+        return None
 
     def _subsystem(
         self, subsystem: Subsystem, shown: list[WindowSummary], column: int | None, room: int, rows: int
@@ -97,12 +104,11 @@ class TracePanel(Widget):
             return [*([blank] * (rows - 1)), [Segment(said, self._styles["dim"])]]
         top = max([CALM, *(each.verdict.severity for each in shown)])
         drawn = tower([_strangeness(each, subsystem) for each in shown], low=0.0, high=top, rows=rows)
-        tones = [_tone(each) for each in shown]
         lines = []
         for number, cells in enumerate(drawn):
             last = number == rows - 1
             line = [Segment(f"{subsystem if last else '':{NAME}}", self._styles[""])]
-            line += self._runs(cells, tones, column, "column")
+            line += self._runs(cells, self._tones, column, "column")
             if last:
                 line += [Segment(" " * (room - len(cells) + 1), self._styles[""]), *self._share(subsystem)]
             lines.append(line)

@@ -76,6 +76,22 @@ def test_what_fires_only_when_another_one_does_is_shadowed(knowledge: KnowledgeB
     assert found(knowledge, replace(wide, condition="not throttled")) == []
 
 
+@pytest.mark.parametrize(
+    ("watched_s", "kind", "what"),
+    [
+        (None, Kind.NEVER, "never in a place (100 windows)"),
+        (600.0, Kind.EARLY, "not yet in a place (10 min 00 s watched)"),
+        (13.9 * 86400, Kind.EARLY, "not yet in a place (13 days watched)"),
+        (14 * 86400.0, Kind.NEVER, "never in a place (14 days watched)"),
+    ],
+)
+def test_one_that_never_fired_is_silent_only_after_a_long_time(
+    knowledge: KnowledgeBase, watched_s: float | None, kind: Kind, what: str
+) -> None:
+    seen = Seen(place="a place", windows=100, matched={POWER: 5}, fired={POWER}, watched_s=watched_s)
+    assert found(knowledge, seen=(seen,)) == [(kind, QUOTA, what)]
+
+
 def test_what_a_filter_hides_is_told_while_it_holds(knowledge: KnowledgeBase) -> None:
     hiding = Filter(
         name="quiet", id="i", title="t", owner="o", reason="CHG-1", fingerprints=(QUOTA,), expires="2026-12-31",

@@ -17,7 +17,7 @@ import numpy as np
 from unveil.knowledge.fingerprint_changes import MAX_CLAUSES, asked
 from unveil.matching.condition import NO, UNKNOWN, YES, parse_condition
 from unveil.matching.filters import SUPPRESS
-from unveil.records.plain_text import several
+from unveil.records.plain_text import several, span
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -32,6 +32,8 @@ ALWAYS = 0.9
 """Share of windows from which on a fingerprint says nothing any more."""
 ENOUGH_WINDOWS = 60
 """Fewer windows tell nothing about always and never."""
+SILENT_AFTER_S = 14 * 86400.0
+"""Over less of a host's life one that never fired is no finding: most faults come once in weeks."""
 EVERYWHERE = "*"
 ENOUGH_MATCHES = 20
 """Fewer matches beside another fingerprint may be chance."""
@@ -42,6 +44,7 @@ class Kind(StrEnum):
     """What may be wrong with a fingerprint."""
 
     NEVER = "never fires"
+    EARLY = "too early to tell"
     ALWAYS = "always fires"
     DUPLICATE = "duplicate"
     SHADOWED = "shadowed"
@@ -71,6 +74,8 @@ class Seen:
         matched: fingerprint → windows that matched; what is not in it matched in none.
         fired: names of those that fired.
         beside: fingerprint → others that matched in each window in which it did.
+        watched_s: how long was watched by chance: over such a time a fingerprint may well have had nothing to say. None
+            for what was chosen to be watched.
     """
 
     place: str
@@ -78,6 +83,7 @@ class Seen:
     matched: Mapping[str, int]
     fired: Collection[str]
     beside: Mapping[str, Collection[str]] = field(default_factory=dict)
+    watched_s: float | None = None
 
 
 def seen_of(traces: Sequence[Trace]) -> Seen:
@@ -105,6 +111,7 @@ def look_through(
     max_age_days: int,
     seen: Sequence[Seen] = (),
     missing: Mapping[str, Sequence[str]] | None = None,
+    silent_after_s: float = SILENT_AFTER_S,
 ) -> tuple[Finding, ...]:
     """Return every finding, by kind and name.
 
@@ -112,13 +119,14 @@ def look_through(
         max_age_days: from when on a date is old.
         seen: what was watched.
         missing: fingerprint → what this host does not have of what it reads.
+        silent_after_s: how long must have been watched before one that never fired is called silent.
     """
     fingerprints = knowledge.fingerprints
     found = [
         *_about(fingerprints, today, max_age_days),
         *_overlaps(fingerprints),
         *_disabled(knowledge, today),
-        *(each for place in seen for each in _watched(fingerprints, place)),
+        *(each for place in seen for each in _watched(fingerprints, place, silent_after_s)),
         *(
             Finding(kind=Kind.BLIND, fingerprint=name, what=f"this host has no {_some(lacks)}")
             for name, lacks in (missing or {}).items()
@@ -198,14 +206,16 @@ def _disabled(knowledge: KnowledgeBase, today: date) -> Iterator[Finding]:
             yield Finding(kind=Kind.DISABLED, fingerprint=name, what=what)
 
 
-def _watched(fingerprints: Sequence[Fingerprint], seen: Seen) -> Iterator[Finding]:
+def _watched(fingerprints: Sequence[Fingerprint], seen: Seen, silent_after_s: float) -> Iterator[Finding]:
     if seen.windows < ENOUGH_WINDOWS:
         return
     for each in fingerprints:
         matched = seen.matched.get(each.name, 0)
         if not matched and each.name not in seen.fired:
-            what = f"never in {seen.place} ({seen.windows} windows)"
-            yield Finding(kind=Kind.NEVER, fingerprint=each.name, what=what)
+            early = seen.watched_s is not None and seen.watched_s < silent_after_s
+            long = f"{seen.windows} windows" if seen.watched_s is None else f"{span(seen.watched_s)} watched"
+            what = f"{'not yet' if early else 'never'} in {seen.place} ({long})"
+            yield Finding(kind=Kind.EARLY if early else Kind.NEVER, fingerprint=each.name, what=what)
         elif matched >= ALWAYS * seen.windows:
             what = f"in {matched} of {seen.windows} windows of {seen.place}"
             yield Finding(kind=Kind.ALWAYS, fingerprint=each.name, what=what)

@@ -414,9 +414,10 @@ def watch(
     started: list[Any] = []
     thresholds = gc.get_threshold()
 
-    def start(*, run: float = 0.0, **changes: Any) -> Any:
+    def start(*, run: float = 0.0, clock: Callable[[], float] | None = None, **changes: Any) -> Any:
         config = Config(state_dir=tmp_path / "watch", kb=str(kb), host_root=scratch, gpu=False, profile="manual")
         watcher = Watch(replace(config, **changes))
+        watcher.clock = clock or watcher.clock
         watcher.start()
         started.append(watcher)
         if run:

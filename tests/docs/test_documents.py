@@ -1,4 +1,4 @@
-"""The documents say what is so: commands run, tables equal the code, paths and links lead somewhere."""
+"""The documents say what is so: commands run, tables equal the code."""
 
 from __future__ import annotations
 
@@ -392,48 +392,3 @@ def test_the_examples_of_a_sites_own_files_are_right(tmp_path: Path) -> None:
     assert loaded.problems == ()
     assert loaded.knowledge is not None
     assert loaded.knowledge.filters
-
-
-# Paths and links
-
-# Of a site, of a state directory, the version of a format, and what only a wheel holds.
-ELSEWHERE = ("inventory/filters", "inventory/allowed_signers", "runs/", "unveil/v1", "unveil/_content")
-
-
-@pytest.mark.parametrize("document", DOCUMENTS)
-def test_a_path_that_is_named_is_there(document: str) -> None:
-    prose = FENCE.sub("", text_of(document))
-    for name in re.findall(r"`((?:\.ci|[a-z_]+)/[\w./-]*|[A-Z]+\.md|LICENSE|Makefile|pyproject\.toml)`", prose):
-        placeholder = re.search(r"[A-Z]{3,}", name) and not re.search(r"(?:^|/)[A-Z]+\.md$|^LICENSE$", name)
-        if placeholder or name.startswith(ELSEWHERE):
-            continue
-        found = [place / f"{name}{ending}" for place in _places(document) for ending in ("", ".py", ".yml")]
-        assert any(path.exists() for path in found), f"{document}: {name}"
-
-
-def _places(document: str) -> tuple[Path, ...]:
-    return (ROOT, ROOT / "unveil", (ROOT / document).parent)
-
-
-@pytest.mark.parametrize("document", DOCUMENTS)
-def test_a_link_leads_somewhere(document: str) -> None:
-    prose = FENCE.sub("", text_of(document))
-    targets = re.findall(r"\]\(([^)\s]+)\)", prose) + re.findall(r"(?:src|srcset)=\"([^\"]+)\"", prose)
-    for target in targets:
-        if target.startswith(("https://", "http://")):
-            continue
-        path, _, anchor = target.partition("#")
-        file = (ROOT / document).parent / path if path else ROOT / document
-        assert file.exists(), f"{document}: {target}"
-        if anchor:
-            assert anchor in anchors(file.read_text()), f"{document}: {target}"
-
-
-def anchors(text: str) -> set[str]:
-    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
-def test_the_pages_say_nothing_of_machines_that_they_were_written_on() -> None:
-    for document in DOCUMENTS:
-        assert not re.search(r"(?<![\w.])/(?:work|tmp|home|root)/\w", FENCE.sub("", text_of(document))), document

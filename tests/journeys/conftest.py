@@ -43,6 +43,7 @@ class Host:
     arguments: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
+    well: list[dict[str, Any]] = field(default_factory=list)
 
     wait = staticmethod(wait_for)
 
@@ -111,13 +112,12 @@ class Host:
         return ended
 
 
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[Callable[..., Host]]:
+def _hosts(folder: Path) -> Iterator[Callable[..., Host]]:
     """Start watchers; each is stopped at the end."""
     started: list[Host] = []
 
     def start(*arguments: str, **environment: str) -> Host:
-        watcher = Host(tmp_path / f"state{len(started)}", arguments, environment)
+        watcher = Host(folder / f"state{len(started)}", arguments, environment)
         started.append(watcher)
         watcher.start()
         return watcher
@@ -125,6 +125,18 @@ def host(tmp_path: Path) -> Iterator[Callable[..., Host]]:
     yield start
     for watcher in started:
         watcher.stop()
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Callable[..., Host]]:
+    """Start watchers; each is stopped at the end."""
+    yield from _hosts(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def lasting_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Host]]:
+    """Start watchers for all tests of a file."""
+    yield from _hosts(tmp_path_factory.mktemp("lasting"))
 
 
 @dataclass

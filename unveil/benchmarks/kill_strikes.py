@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from unveil.benchmarks.kill_watcher import SETTINGS, fill, place
 from unveil.execution import processes
+from unveil.execution.ansible_at_hand import READY
 
 if TYPE_CHECKING:
     import subprocess
@@ -61,8 +62,10 @@ def strike(what: Struck, folder: Path, root: Path, watcher: subprocess.Popen[byt
             watcher.kill()
             os.kill(_child(folder), signal.SIGKILL)
         case Struck.PLAYBOOK:
-            for pid in _named(mark, b"ansible-playbook"):
+            playing = list(_named(mark, READY.name.encode()))
+            for pid in playing:
                 os.kill(pid, signal.SIGKILL)
+            return [] if playing else ["there is no ansible-playbook"]
         case Struck.FULL_DISK:
             fill(folder / "state")
         case Struck.CANCEL:

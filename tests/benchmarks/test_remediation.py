@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from unveil.benchmarks import hostile_name
+from unveil.benchmarks import hostile
 from unveil.benchmarks.remediation import main
 
 
@@ -14,7 +14,7 @@ def test_it_measures_every_part_of_a_fix(capsys: pytest.CaptureFixture[str]) -> 
     )  # a busy machine misses the targets for Ansible; what is native is held by the numbers below
     told = capsys.readouterr().out
     medians = {
-        line[:34].strip(): float(line.split("median")[1].split()[0]) for line in told.splitlines() if "median" in line
+        line[:36].strip(): float(line.split("median")[1].split()[0]) for line in told.splitlines() if "median" in line
     }
     assert medians["native plan, ten settings"] < 50
     assert medians["restore, ten settings"] < 50
@@ -23,6 +23,8 @@ def test_it_measures_every_part_of_a_fix(capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.slow
 @pytest.mark.ansible
-def test_our_side_does_not_run_a_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert hostile_name.main([]) == 0
-    assert "did not run it; it showed: the tenant is {{ lookup(" in capsys.readouterr().out
+def test_our_side_runs_no_hostile_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert hostile.main([]) == 0
+    told = capsys.readouterr().out.splitlines()[1:]
+    assert len(told) == len(hostile.PAYLOADS)
+    assert all(line.endswith("showed it") for line in map(str.rstrip, told))

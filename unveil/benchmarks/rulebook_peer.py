@@ -90,9 +90,13 @@ class Peer:
             time.sleep(0.002)
         return time.perf_counter()
 
-    def said(self) -> str:
-        """Return the end of what it printed."""
-        return "".join(line for _, line in self._lines[-8:])[-800:]
+    def heard(self) -> int:
+        """Return how many lines it has printed."""
+        return len(self._lines)
+
+    def said(self, since: int = 0) -> str:
+        """Return the end of what it printed, from a line on."""
+        return "".join(line for _, line in self._lines[since:][-8:])[-800:]
 
     def post(self, **payload: Any) -> None:
         """Send one event."""
@@ -100,7 +104,7 @@ class Peer:
             f"http://127.0.0.1:{self._port}/endpoint", json.dumps({"fix": 1, **payload}).encode(),
             {"Content-Type": "application/json"},
         )  # fmt: skip
-        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:  # noqa: S310
             answer.read()
 
     def fixed(self, changed: Callable[[], bool]) -> tuple[float, float]:

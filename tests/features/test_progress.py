@@ -59,9 +59,31 @@ def test_a_host_that_sends_nothing_regular_has_none() -> None:
     assert watched(np.zeros(900)).rhythm is None
 
 
-def test_one_lost_tick_does_not_matter_and_a_hole_begins_anew() -> None:
-    assert watched(steps(7.3, 900), lost=range(600, 601)).rhythm is not None
-    assert watched(steps(7.3, 900), lost=range(800, 806)).rhythm is None
+def test_lost_ticks_do_not_matter_and_a_long_hole_begins_anew() -> None:
+    for lost in (range(600, 601), range(800, 812)):
+        rhythm = watched(steps(7.3, 900), lost=lost).rhythm
+        assert rhythm is not None
+        assert rhythm.period_s == pytest.approx(0.73, rel=0.03)
+    assert watched(steps(7.3, 900), lost=range(800, 825)).rhythm is None
+
+
+def test_ticks_that_come_late_do_not_blur_a_fast_step() -> None:
+    dice = np.random.default_rng(5)
+    progress, slider = Progress(), Slider()
+    late = dice.exponential(0.02, 900)
+    moments = np.arange(1, 901) * 0.1 + np.minimum(late, 0.09)
+    done = np.floor(moments / 0.31) + np.minimum((moments % 0.31) / 0.08, 1.0)  # sends for 80 ms of each step
+    for second in range(90):
+        rows = slice(second * 10, second * 10 + 10)
+        values = np.full((10, len(LAYOUT.channels)), np.nan)
+        values[:, 2] = 1e6 * done[rows]
+        block = SampleBlock(
+            tier=Tier.FAST, layout=LAYOUT, times_ns=(moments[rows] * 1e9).astype(np.int64), values=values
+        )  # fmt: skip
+        for window in slider.push([block], wall_s=float(second)):
+            progress.push(window)
+    assert progress.rhythm is not None
+    assert progress.rhythm.period_s == pytest.approx(0.31, rel=0.01)
 
 
 def test_what_is_known_is_a_feature_and_absent_while_nothing_is() -> None:

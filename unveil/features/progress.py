@@ -33,7 +33,8 @@ SENT = "network.tx_bytes"
 TICK_S = 0.1
 RATE, STEP, CONFIDENCE = "cpu.progress_rate", "cpu.progress_step", "cpu.progress_confidence"
 _LAYOUT = Layout((Channel(RATE), Channel(STEP), Channel(CONFIDENCE)))
-_GAP = 3  # samples: a longer hole parts two rhythms, a shorter one only blurs them
+_GAP_S = 2.0  # a longer hole parts two rhythms; a shorter one blurs them, as how much happened meanwhile is known
+_GAP = 3  # samples: never less
 _LAYOUTS = 8  # of a tier's sources, that are remembered
 _SILENT = 8  # windows without a sample, after which what was told is old: the source stopped or is read less often
 _OF_DEVICES = frozenset(("NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET"))  # the others follow the clock
@@ -146,6 +147,8 @@ class _Follower:
         self._tracker = RhythmTracker(signal.sight)
         self._columns: dict[Layout, NDArray[np.intp]] = {}
         self._until_ns = 0
+        self._placed: tuple[float, float] | None = None  # end of the last interval, and what happened since
+        self._newest_s: float | None = None  # sample that was taken last
         self._silent = 0
         self._seen = False
 
@@ -184,15 +187,35 @@ class _Follower:
     def _take(self, block: SampleBlock, columns: NDArray[np.intp]) -> bool:
         """Take a block's samples since the last window; return whether there are any."""
         begin = max(int(block.times_ns.searchsorted(self._until_ns, side="right")) - 1, 0)
-        times = block.times_ns[begin:]
+        times: NDArray[np.float64] = block.times_ns[begin:].astype(np.float64) * 1e-9
         if len(times) < 2:
             return False
-        interval_s = self.signal.sight.interval_s
+        parted, self._newest_s = self._newest_s not in (None, times[0]), float(times[-1])
         amounts = np.nan_to_num(np.diff(block.values[begin:, columns], axis=0)).sum(axis=1)
         # A counter that went back has begun anew: what it did meanwhile is not known.
-        hole = bool((np.diff(times) > _GAP * interval_s * 1e9).any()) or bool((amounts < 0).any())
-        self._tracker.push(np.array([np.nan]) if hole else amounts)
+        if parted or np.diff(times).max() > max(_GAP_S, _GAP * self.signal.sight.interval_s) or amounts.min() < 0:
+            self._tracker.push(np.array([np.nan]))
+            self._placed = None
+        else:
+            self._tracker.push(self._evenly(times, amounts))
         return True
+
+    def _evenly(self, times: NDArray[np.float64], amounts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what happened in even intervals, since samples come late, or not at all.
+
+        Args:
+            times: shape (n + 1,), of the last sample before and of all new ones, seconds.
+            amounts: shape (n,), what happened in between.
+        """
+        interval_s = self.signal.sight.interval_s
+        until_s, left = self._placed or (float(times[0]), 0.0)
+        known = np.concatenate(([until_s], times))
+        counted = np.concatenate(([0.0, left], left + np.cumsum(amounts)))
+        places = until_s + interval_s * np.arange(1, 1 + int((times[-1] - until_s) / interval_s + 1e-6))
+        even = np.interp(places, known, counted)
+        if len(places):
+            self._placed = float(places[-1]), float(counted[-1] - even[-1])
+        return np.diff(even, prepend=0.0)
 
     def _columns_of(self, layout: Layout) -> NDArray[np.intp]:
         columns = self._columns.get(layout)

@@ -1,22 +1,25 @@
-"""A small host made of real files, and the plainest way to parse a text, to hold the batch against."""
+"""A small host of real files, the plainest way to parse a text, and a watcher that only polls its GPU reader."""
 
 from __future__ import annotations
 
 import math
 import re
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from unveil.host.gpu import GpuReader
 from unveil.host.parsers.text import Text
 from unveil.host.root import HostRoot
+from unveil.records.metric import Channel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from unveil.host.parsers.shape import Parser
-    from unveil.records.metric import Channel
+    from unveil.records.sample import SampleBlock
 
 NET_HEADER = (
     "Inter-|   Receive                                                |  Transmit\n"
@@ -105,3 +108,65 @@ def plainly() -> Callable[[bytes, Parser], dict[Channel, float]]:
         return {channel: value for channel, value in values.items() if channel not in twice}
 
     return parse
+
+
+INTERVAL_NS = 100_000_000
+HOLD_NS = 500_000_000
+
+
+def waited_for_a_cpu_ns() -> int:
+    """Return how long this thread was ready to run, and other programs ran instead."""
+    return int(Path("/proc/thread-self/schedstat").read_text().split()[1])
+
+
+class GpuWatch:
+    """A watcher that does nothing but poll its GPU reader, and remembers what came and how long polls took."""
+
+    def __init__(self, reader: GpuReader) -> None:
+        self.reader = reader
+        self.blocks: list[SampleBlock] = []
+        self.slowest_s = 0.0
+
+    def until(self, done: Callable[[], bool], *, within_s: float = 30.0) -> None:
+        end = time.monotonic() + within_s
+        while True:
+            starts, others_ns = self.reader.health().starts, waited_for_a_cpu_ns()
+            now_ns = time.monotonic_ns()
+            block = self.reader.poll(now_ns)
+            spent_ns = time.monotonic_ns() - now_ns
+            if self.reader.health().starts == starts:  # a start of a process costs what it costs
+                self.slowest_s = max(self.slowest_s, (spent_ns - (waited_for_a_cpu_ns() - others_ns)) / 1e9)
+            if block is not None:
+                self.blocks.append(block)
+            if done():
+                return
+            assert time.monotonic() < end, self.reader.health()
+            time.sleep(0.01)
+
+    def for_s(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        self.until(lambda: time.monotonic() >= end, within_s=seconds + 5)
+
+    def last(self, metric: str, uuid: str) -> float | None:
+        """Return the newest value of a channel; None when the newest block has no such channel."""
+        if not self.blocks:
+            return None
+        column = self.blocks[-1].layout.column.get(Channel(metric, (("gpu", uuid),)))
+        return None if column is None else float(self.blocks[-1].values[-1, column])
+
+
+@pytest.fixture
+def watch_of(nvml, tmp_path: Path) -> Iterator[Callable[..., GpuWatch]]:
+    readers = []
+
+    def make(**keywords: object) -> GpuWatch:
+        options = {"interval_ns": INTERVAL_NS, "hold_ns": HOLD_NS, "environ": nvml.env} | keywords
+        reader = GpuReader(HostRoot(tmp_path), **options)
+        readers.append(reader)
+        return GpuWatch(reader)
+
+    yield make
+    for key in [line.partition("=")[0] for line in nvml.state.path.read_text().splitlines() if ".delay." in line]:
+        nvml.state.update({key: None})
+    ended = [reader.close(10.0) for reader in readers]
+    assert all(ended)

@@ -53,6 +53,7 @@ NOT_RUN = {
     "unveil gpu re": "needs GPUs; tests/engine/test_gpu_orders.py goes this way",
     "unveil replay slow-node.parquet": "needs that recording",
     "unveil explain EPISODE": "needs an episode; tests/journeys goes this way",
+    "unveil episodes --ticket EPISODE": "needs an episode; tests/cli/test_ticket.py writes them",
     "unveil explain e": "needs an episode; tests/journeys goes this way",
     "unveil runs plan": "needs an episode; tests/journeys goes this way",
     "unveil runs approve": "needs a plan; tests/journeys goes this way",

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 PLAN_MS = RESTORE_MS = 50.0
 CHECK_S = 2.0
 PATIENCE_S = 60.0
-SEEN_S = 3.0  # the least time from the first matching window until an episode fires
+SEEN_S = 3.0  # the least time from the first matching window until an episode fires, or that a person looks at a plan
 
 
 class Bench:
@@ -118,10 +118,11 @@ class Bench:
         self.driver.second(None, lambda _fingerprint, _entity: False)
         return self.driver.progress(run) is not None
 
-    def checked(self) -> float:
-        """Return the seconds that Ansible's own dry run takes, of a plan that has only just been drawn."""
-        began = time.perf_counter()
+    def checked(self, *, looked_s: float = 0.0) -> float:
+        """Return the seconds that Ansible's own dry run takes, of a plan that somebody looked at for so long."""
         self.supervisor.stand_by()  # as the order to plan does
+        time.sleep(looked_s)
+        began = time.perf_counter()
         child = self.supervisor.dry_run(self.draw())
         done = _until(lambda: child.poll().result is not None) - began
         self.supervisor.discard(child)
@@ -184,7 +185,7 @@ def _told(name: str, values: list[float], unit: str = "s") -> float:
     scale = 1e3 if unit == "ms" else 1.0
     median = statistics.median(values) * scale
     spread = f"min {min(values) * scale:.2f}, max {max(values) * scale:.2f}"
-    print(f"{name:34} median {median:8.2f} {unit}   ({spread}, n={len(values)})")
+    print(f"{name:36} median {median:8.2f} {unit}   ({spread}, n={len(values)})")
     return median
 
 
@@ -219,6 +220,7 @@ def _measure(folder: Path, rounds: int, rulebook: str | None) -> int:
         used = _children_s()
         checks = [bench.checked() for _ in range(rounds)]
         used = (_children_s() - used) / rounds
+        looked = [bench.checked(looked_s=SEEN_S) for _ in range(rounds)]
     finally:
         bench.close()
         if peer is not None:
@@ -228,6 +230,7 @@ def _measure(folder: Path, rounds: int, rulebook: str | None) -> int:
     print(f"Ansible at hand costs {memory:.0f} MB for at most {WAIT_S / 60:.0f} minutes, and {ready:.2f} s of CPU time")
     _told("nothing at hand, to first task", [each[0] for each in cold])
     _told("nothing at hand, to changed", [each[1] for each in cold])
+    _told("dry run of a plan that was looked at", looked)
     return _verdict(plans, restores, checks, ours, theirs)
 
 

@@ -132,7 +132,7 @@ class Treatment(threading.Thread):
         super().__init__(name=fault.name)
         self.fault, self.told = fault, fault.told
         self._watch, self._modules = watch, modules
-        self._client = Client(STATE / "control.sock", timeout_s=60)
+        self._client = Client(STATE / "control.sock", timeout_s=180)
         self._patient = Patient(fault.name, *fault.patient)
 
     def run(self) -> None:

@@ -42,6 +42,10 @@ GIB = 1 << 30
 FILES: dict[str, dict[str, tuple[str, str]]] = {
     "raise_cpu_weight": {"sys/fs/cgroup/pod1/cpu.weight": ("100", "400")},
     "allow_quota_burst": {"sys/fs/cgroup/pod1/cpu.max.burst": ("0", "50000")},
+    "prefer_performance": {
+        f"{CPU}/cpu{cpu}/cpufreq/energy_performance_preference": (was, "performance")
+        for cpu, was in enumerate(("balance_power", "power"))
+    },
     "set_performance_governor": {
         f"{CPU}/cpu0/cpufreq/scaling_governor": ("powersave", "performance"),
         f"{CPU}/cpu1/cpufreq/scaling_governor": ("conservative", "performance"),

@@ -39,6 +39,7 @@ _HOST = _kinds(
     ("cpu.frequency_rated", _NUMBER, "MHz", "frequency that the first CPU is rated for, without turbo where known"),
     ("cpu.frequency_limit_share", _NUMBER, "1", "lowest limit of a CPU's frequency against what it is rated for"),
     ("cpu.governors", _LIST, "", "governors of frequency in use"),
+    ("cpu.energy_preference", _TEXT, "", "what the hardware shall prefer between speed and energy, of the first CPU"),
     ("cpu.steered", _LIST, "", "CPUs whose frequency the kernel steers"),
     ("cpu.power_limit_share", _NUMBER, "1", "lowest power limit of a CPU package against the most its maker allows"),
     ("cpu.sleep_latency", _NUMBER, "us", "time to leave the deepest idle state that is allowed"),

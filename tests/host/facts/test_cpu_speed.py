@@ -29,6 +29,10 @@ def test_governors_are_settings_of_each_cpu(tree: Tree) -> None:
     assert (sheet.value("cpu.governors"), sheet.value("cpu.steered")) == (("powersave",), ("0",))
     assert sheet.value("cpu.frequency_driver") == "acpi-cpufreq"
     assert sheet.value("cpu.frequency_rated") is None
+    assert sheet.value("cpu.energy_preference") is None
+    _cpu(tree, 0, energy_performance_preference="balance_power")
+    read_speed(sheet, (0, 1))
+    assert sheet.value("cpu.energy_preference") == "balance_power"
 
 
 def test_a_limit_is_held_against_what_the_cpu_is_rated_for_without_turbo(tree: Tree) -> None:

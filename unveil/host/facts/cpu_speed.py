@@ -43,13 +43,16 @@ def _read_frequency(sheet: FactSheet, cpus: list[int]) -> None:
         else:
             governors[str(cpu)] = str(governor)
     if not governors:
-        for name in ("frequency_driver", "frequency_rated", "frequency_limit_share", "governors", "steered"):
+        for name in ("frequency_driver", "frequency_rated", "frequency_limit_share", "governors", "steered",
+                     "energy_preference"):  # fmt: skip
             sheet.miss(f"cpu.{name}", _NOT_STEERED)
         return
     sheet.tell("cpu.governors", tuple(sorted(set(governors.values()))))
     sheet.tell("cpu.steered", tuple(governors))
     folder = f"{_CPU}/cpu{next(iter(governors))}/cpufreq"
     sheet.read("cpu.frequency_driver", f"{folder}/scaling_driver", str)
+    preference = f"{folder}/energy_performance_preference"  # of one CPU: some kernels ask the CPU itself, and wake it
+    sheet.read("cpu.energy_preference", preference, str, setting=f"file:/{preference}")
     rated = next((khz for file in _RATED if (khz := _positive(sheet, f"{folder}/{file}"))), None)
     if rated is None:
         sheet.miss("cpu.frequency_rated", "the driver does not tell what the CPU is rated for")

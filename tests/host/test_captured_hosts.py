@@ -124,6 +124,63 @@ def test_archives_of_topologies(
     assert taken >= least
 
 
+CPUS = "sys/devices/system/cpu"
+PARTS = [  # folder within the archive, where it stands on a host
+    ("lib/machine/testdata_rpi4", CPUS),
+    ("lib/machine/testdata/sysfs_cpus", CPUS),
+    ("lib/machine/testdata/wrong_sysfs", CPUS),
+    ("lib/machine/testdata/edac", "sys/devices/system/edac"),
+    ("lib/utils/sysfs/testdata_single_socket_many_NUMAs", CPUS),
+    ("lib/utils/sysfs/testdata/edac", "sys/devices/system/edac"),
+]
+
+
+@captured
+@pytest.mark.parametrize(("part", "place"), PARTS)
+def test_parts_of_hosts_that_cadvisor_is_tested_with(
+    snapshot: Callable[[Path], dict[str, Any]], tmp_path: Path, part: str, place: str
+) -> None:
+    inner = unpack(Path(CAPTURED, "cadvisor.tar.gz"), tmp_path / "archive") / "cadvisor/testdata.tar.gz"
+    tree = unpack(inner, tmp_path / "inner") / part
+    root = tmp_path / "host"
+    (root / place).parent.mkdir(parents=True)
+    tree.rename(root / place)
+    check(root, snapshot(root))
+
+
+@captured
+def test_the_infiniband_ports_of_an_h100_host_count_what_its_files_say(
+    snapshot: Callable[[Path], dict[str, Any]], tmp_path: Path
+) -> None:
+    archive = unpack(Path(CAPTURED, "gpud.tar.gz"), tmp_path / "archive")
+    (ports,) = archive.rglob("sys-class-infiniband-h100.0")
+    root = tmp_path / "host"
+    (root / "sys/class").mkdir(parents=True)
+    ports.rename(root / "sys/class/infiniband")
+    told = snapshot(root)
+    check(root, told)
+    readings = {each["labels"]["port"]: each for each in told["readings"] if each["metric"] == "network.rdma_rx_bytes"}
+    files = sorted((root / "sys/class/infiniband").glob("*/ports/*/counters/port_rcv_data"))
+    assert len(files) > 7
+    for file in files:
+        adapter, port = file.parts[-5], file.parts[-3]
+        assert readings[f"{adapter}/{port}"]["value"] == 4 * int(file.read_text()), "words of four bytes"
+
+
+@captured
+@pytest.mark.parametrize(
+    "origin", ["cadvisor", "gpud", "gpud-history", "telegraf", "infiniband_exporter", "insights-core"]
+)
+def test_whatever_else_looks_like_a_host_is_read_without_an_error(
+    snapshot: Callable[[Path], dict[str, Any]], tmp_path: Path, origin: str
+) -> None:
+    archive = unpack(Path(CAPTURED, f"{origin}.tar.gz"), tmp_path)
+    for inner in sorted(archive.rglob("*.tar.gz")):
+        unpack(inner, inner.parent)
+    for root in roots(archive, deepest=8):
+        snapshot(root)
+
+
 def test_a_host_of_a_thousand_cpus_with_gaps_and_sparse_nodes(
     snapshot: Callable[[Path], dict[str, Any]], tmp_path: Path
 ) -> None:

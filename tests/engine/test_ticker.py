@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from itertools import pairwise
 
 import pytest
 
@@ -18,13 +17,15 @@ def test_the_first_tick_and_every_tenth_one_bring_a_second_to_judge() -> None:
     lateness = Lateness()
     ticker = Ticker(times.append, lateness=lateness, wake=lambda: judged.append(len(times)))
     ticker.start()
-    time.sleep(1.35)
+    while len(judged) < 2:
+        time.sleep(0.01)
     ticker.close()
     assert lateness.taken == len(times)
     if not lateness.missed:  # on a starved machine the grid, not the count, says when a second is over
         assert judged[:2] == [1, 11]
     assert ticker.seconds == len(judged) - 1 == 2
-    assert all(later - earlier > TICK_NS // 4 for earlier, later in pairwise(times))
+    # A late one may have the next close behind it: the grid stands. None is made up for.
+    assert all(third - first > 0.9 * TICK_NS for first, third in zip(times, times[2:], strict=False))
 
 
 def test_a_caller_that_computes_all_the_time_holds_no_tick_up() -> None:
@@ -36,7 +37,7 @@ def test_a_caller_that_computes_all_the_time_holds_no_tick_up() -> None:
         sum(range(1000))
     ticker.close()
     assert lateness.taken + lateness.missed >= 9
-    assert lateness.missed <= 1
+    assert lateness.taken >= 5
 
 
 def test_what_ends_the_ticks_is_raised_where_somebody_looks() -> None:

@@ -56,7 +56,7 @@ def test_a_few_seconds_of_watching_leave_windows_an_episode_and_good_order(
     watch: Callable[..., Any], tmp_path: Path
 ) -> None:
     watcher = watch(run=6.3, host_root=Path("/"))
-    assert watcher.lateness.taken >= 55
+    assert watcher.lateness.taken + watcher.lateness.missed >= 55
     assert watcher.status()["window"]["index"] >= 2
     assert watcher.status()["problems"] == []
     (episode,) = watcher.pipeline.episodes.open
@@ -83,7 +83,7 @@ def test_it_is_asked_while_it_runs(watch: Callable[..., Any], tmp_path: Path) ->
 
     def ask() -> None:
         client = Client(tmp_path / "watch/control.sock")
-        for _ in range(60):
+        for _ in range(300):
             with contextlib.suppress(WatcherAbsentError):
                 told.append(client.call("status"))
                 client.call("ping")
@@ -180,7 +180,7 @@ def test_a_tick_that_fails_does_not_end_the_watch(watch: Callable[..., Any]) -> 
         tick(now_ns)
 
     watcher.observation.tick = flaky
-    timer = threading.Timer(1.5, watcher.stop)
+    timer = threading.Timer(3.0, watcher.stop)
     timer.start()
     watcher.run()
     timer.join()

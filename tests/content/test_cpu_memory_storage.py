@@ -14,6 +14,7 @@ from unveil.knowledge.yaml_positions import read_yaml
 if TYPE_CHECKING:
     from unveil.knowledge.knowledge_base import KnowledgeBase
 
+pytestmark = pytest.mark.xdist_group("content")  # loaded once, by one worker
 FILES = {
     path.stem: path
     for subsystem in ("cpu", "memory", "storage")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from unveil.knowledge.content import shipped_root
-from unveil.knowledge.loading import load
-from unveil.knowledge.testing import run_document, run_tests
+from unveil.knowledge.testing import Suite, read_suite, run_document, run_suite
 from unveil.knowledge.yaml_positions import read_yaml
 from unveil.matching.mutants import mutants
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from unveil.knowledge.yaml_positions import Document
     from unveil.records.fingerprint import Fingerprint
 
+pytestmark = pytest.mark.xdist_group("content")  # loaded once, by one worker
 NAMES = (
     "cgroup_cpu_quota_throttling",
     "dirty_writeback_stall",
@@ -33,15 +33,19 @@ FILES = {path.name.partition(".")[0]: path for path in sorted(shipped_root().glo
 
 
 @cache
+def suite() -> Suite:
+    suite, problems = read_suite(shipped_root())
+    assert suite is not None, "\n".join(map(str, problems))
+    return suite
+
+
 def knowledge() -> KnowledgeBase:
-    loaded = load(shipped_root())
-    assert loaded.knowledge is not None, "\n".join(map(str, loaded.problems))
-    return loaded.knowledge
+    return suite().knowledge
 
 
 @cache
 def results() -> tuple[CaseResult, ...]:
-    return run_tests(shipped_root()).cases
+    return run_suite(suite()).cases
 
 
 def fingerprint_of(name: str) -> Fingerprint:
@@ -73,6 +77,7 @@ def test_the_cases_show_a_match_a_look_alike_an_unknown_and_the_hold(name: str) 
     assert [case["expect"] for case in held] == ["no_match"]
 
 
+@pytest.mark.slow  # `unveil kb test --mutate` asks the same of all that are shipped
 @pytest.mark.parametrize("name", NAMES)
 def test_no_mutant_passes_the_cases(name: str) -> None:
     fingerprint, document = fingerprint_of(name), cases_of(name)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from unveil.knowledge.knowledge_base import KnowledgeBase
     from unveil.records.fingerprint import Fingerprint
 
+pytestmark = pytest.mark.xdist_group("content")  # loaded once, by one worker
 SUBSYSTEMS = ("gpu", "interconnect", "network")
 NAMES = sorted(
     path.stem for subsystem in SUBSYSTEMS for path in (shipped_root() / "fingerprints" / subsystem).glob("*.yml")

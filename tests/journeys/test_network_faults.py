@@ -6,6 +6,7 @@ watched by the same code as a live host. Nothing outside of the namespace is cha
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -13,13 +14,13 @@ import sys
 import time
 import uuid
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 
@@ -39,11 +40,15 @@ def call():
         client.close()
 for _ in range(8):
     threading.Thread(target=call, daemon=True).start()
+first = True
 while True:  # listens anew each second, as a server does when it is restarted
     server = socket.socket()
     server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     server.bind(("127.0.0.1", 7000))
     server.listen(100000)
+    if first:
+        print("ready", flush=True)
+        first = False
     for _ in range(20):
         time.sleep(0.05)
         server.accept()[0].close()
@@ -64,6 +69,7 @@ def flood():
             sender.sendto(bytes(200), ("10.9.9.2", 9))
         time.sleep(0.1)
 threading.Thread(target=flood, daemon=True).start()
+print("ready", flush=True)
 while True:  # takes 8000 a second in bursts, more than the flood sends
     time.sleep(0.05)
     try:
@@ -88,9 +94,15 @@ class Namespace:
     def start(self, *words: object) -> subprocess.Popen[bytes]:
         """Start a command."""
         self.running.append(
-            subprocess.Popen(("ip", "netns", "exec", self.name, *map(str, words)), stdout=subprocess.DEVNULL)
+            subprocess.Popen(("ip", "netns", "exec", self.name, *map(str, words)), stdout=subprocess.PIPE)
         )
         return self.running[-1]
+
+    def fault(self, program: str) -> None:
+        """Start a Python program, and wait until it says that all is in place."""
+        process = self.start(sys.executable, "-c", program)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
 
 
 @pytest.fixture
@@ -106,7 +118,7 @@ def here() -> Iterator[Namespace]:
     finally:
         for process in made.running:
             process.kill()
-            process.wait(10)
+            process.communicate(timeout=30)
         subprocess.run(("ip", "netns", "delete", made.name), check=True)
 
 
@@ -115,9 +127,14 @@ def seen(where: Namespace, fix: str, folder: Path) -> list[set[tuple[str, str]]]
     recording = folder / "host.parquet"
     unveil = (sys.executable, "-m", "unveil.cli.main")
     recorder = where.start(*unveil, "record", recording, "--for", f"{SECONDS}s", "--no-gpu", "--quiet")
+    end = time.monotonic() + 60
+    while not reads_the_host(recorder.pid):
+        assert time.monotonic() < end
+        time.sleep(0.05)
     time.sleep(FIXED_AT)
     where.do(fix)
-    assert recorder.wait(60) == 0
+    recorder.communicate(timeout=120)
+    assert recorder.returncode == 0
     said = subprocess.run(
         (*unveil, "replay", recording, "--all", "--json"), check=False, capture_output=True, text=True
     )
@@ -129,6 +146,15 @@ def seen(where: Namespace, fix: str, folder: Path) -> list[set[tuple[str, str]]]
     ]
 
 
+def reads_the_host(pid: int) -> bool:
+    """Return whether a recorder has begun: it keeps what it reads open."""
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):  # closed meanwhile
+            if str(file.readlink()) == "/proc/stat":
+                return True
+    return False
+
+
 def assert_seen_and_cured(windows: list[set[tuple[str, str]]], fingerprint: str, entity: str) -> None:
     matched = [(fingerprint, entity) in window for window in windows]
     assert len(windows) >= SECONDS - 6
@@ -138,14 +164,12 @@ def assert_seen_and_cured(windows: list[set[tuple[str, str]]], fingerprint: str,
 
 def test_a_short_accept_queue_is_seen_and_a_longer_one_ends_it(here: Namespace, tmp_path: Path) -> None:
     here.do("sysctl -qw net.core.somaxconn=16")
-    here.start(sys.executable, "-c", ACCEPTS_SLOWLY)
-    time.sleep(1)
+    here.fault(ACCEPTS_SLOWLY)
     windows = seen(here, "sysctl -qw net.core.somaxconn=65535", tmp_path)
     assert_seen_and_cured(windows, "tcp_accept_queue_overflow", "host")
 
 
 def test_a_short_queue_to_a_guest_is_seen_and_a_longer_one_ends_it(here: Namespace, tmp_path: Path) -> None:
-    here.start(sys.executable, "-c", A_SLOW_GUEST)
-    time.sleep(1)
+    here.fault(A_SLOW_GUEST)
     windows = seen(here, "ip link set tap0 txqueuelen 10000", tmp_path)
     assert_seen_and_cured(windows, "tap_queue_drops", "nic:tap0")

@@ -2,11 +2,14 @@
 
 Two sockets of 64 CPUs, eight GPUs and eight NICs of eight queues each on their PCIe switches, eight NVMe disks with a
 queue for every other CPU, and five hundred containers of Kubernetes in half as many pods. Texts are as long as on such
-a host; what the kernel itself takes to write them is not measured here.
+a host; what the kernel itself takes to write them is not measured here. To let the whole watcher look at one:
+
+    python -m unveil.benchmarks.large_tree /tmp/large && python -m unveil.benchmarks.watch --host-root /tmp/large
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -189,3 +192,8 @@ _MEMORY_STAT = (
     "shmem_thp", "inactive_anon", "active_anon", "inactive_file", "active_file", "unevictable", "slab", "pgfault",
     "pgmajfault", "workingset_refault_anon",
 )  # fmt: skip
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m unveil.benchmarks.large_tree FOLDER")
+    grow(Path(sys.argv[1]), Size())

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from unveil.cli.kb_open import usable_knowledge
 from unveil.cli.main import main
+from unveil.engine import last_backtest
 from unveil.host.replay import Replay
 
 DEMO = Path(__file__).parents[2] / "unveil/demo/recording.parquet"
@@ -61,7 +63,12 @@ def test_what_is_missed_false_or_not_as_expected_is_a_finding(
 ) -> None:
     shutil.copy(piece, tmp_path)
     label(tmp_path / piece.name, "{from: 0, to: 10, label: healthy}", "{from: 10, label: dirty_writeback_stall}")
-    assert main(["kb", "backtest", str(tmp_path / piece.name), "--kb", str(few)]) == 1
+    state = tmp_path / "state"
+    state.mkdir()
+    assert main(["kb", "backtest", str(tmp_path / piece.name), "--kb", str(few), "--state-dir", str(state)]) == 1
+    kept = last_backtest.read(state)
+    assert (kept[NAME]["intervals"], kept[NAME]["false_fires"] + kept[NAME]["other_fires"]) == (0, 1)
+    assert {each.name: each.revision for each in usable_knowledge(few).fingerprints}[NAME] == kept[NAME]["revision"]
     said = capsys.readouterr().out
     assert "missed: piece.parquet: dirty_writeback_stall from 10 s" in said
     assert f"unexpected: piece.parquet: {NAME} on cgroup:/training at " in said

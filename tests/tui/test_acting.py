@@ -53,7 +53,7 @@ async def test_the_episode_shows_every_clause_with_what_was_asked_and_there(watc
         assert "no reference" in text
         assert "cgroup:/kubepods/pod1: firing" in text
         assert "memory.page_faults.rate              │█████   70%     9,000       120   +14.2" in text
-        assert "nothing was planned yet" in text
+        assert "nothing was planned or done" in text
 
 
 async def test_the_plan_shows_each_setting_and_marks_a_tenants_words(watcher: Any, stage: Any) -> None:
@@ -282,6 +282,19 @@ async def test_the_watcher_may_go_while_a_run_is_shown_and_come_back(watcher: An
         watcher.absent = False
         watcher.step(RUN, RunState.APPROVED)
         await stage.until(pilot, lambda: "restore_huge_pages: approved" in stage.screen_text(app))
+        assert orders(watcher) == []
+
+
+async def test_a_yes_to_a_watcher_that_went_meanwhile_is_told_and_not_kept_for_later(watcher: Any, stage: Any) -> None:
+    async with stage.cockpit(watcher, size=(100, 30)) as (app, pilot):
+        await open_plan(stage, app, pilot)
+        await question(stage, app, pilot, "a")
+        watcher.absent = True
+        await pilot.press("y")
+        await stage.until(pilot, lambda: "no watcher listens" in stage.said(app))
+        watcher.absent = False
+        await stage.until(pilot, lambda: app.seen.gone_since_s is None and "gone since" not in stage.screen_text(app))
+        await stage.settle(pilot)
         assert orders(watcher) == []
 
 

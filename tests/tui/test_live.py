@@ -38,7 +38,7 @@ async def test_windows_show_state_severity_top_factor_and_match_without_colour(w
         assert "MMMMMMMMMM!·" in text  # the trace's verdicts: matched, then unmatched, then ordinary
         assert "anomalous  4.50 +14σ memory.page_faults.rate" in text
         assert "75%" not in text.split("verdict")[0]  # the newest window is ordinary: nothing to share out
-        assert " ▃▃▃▃▃▃▃▃▃▃▅ " in text.split("memory")[0]
+        assert " ▃▃▃▃▃▃▃▃▃▃▅ " in text.split("memory   ")[0]
 
 
 async def test_a_windows_shares_are_bars_of_six_subsystems(watcher: Any, stage: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,11 @@ from hypothesis import strategies as st
 import unveil_tui
 from unveil.errors import RefusedError
 from unveil_tui.drawing.bars import bar, signed_bar, trace
+from unveil_tui.drawing.brief import brief
+from unveil_tui.drawing.plan import progress, settings
 from unveil_tui.rights import ACTING, QUESTIONS, READ_ONLY, RECORDING, GuardedWatcher
 from unveil_tui.screens.silence import literal
+from unveil_tui.seen import About, Seen
 
 SCREENS = Path(unveil_tui.__file__).parent / "screens"
 ORDERS = ("dry_run", "approve", "apply", "cancel", "rollback", "silence", "end_silence", "reload")
@@ -95,3 +99,52 @@ def test_the_cockpit_asks_only_for_what_the_watcher_answers() -> None:
     assert {"near", "series", "mark", "windows"} <= asked
     for method in (*ORDERS, *SAID, *asked, *QUESTIONS):
         assert f'"{method}"' in known, method
+
+
+def test_the_brief_says_what_is_wrong_since_when_where_why_what_helps_and_what_was_done(stage: Any) -> None:
+    episode = stage.episode()
+    about = {episode.fingerprint: About(title="Huge pages are gone", level="medium", fixes=("restore_huge_pages",))}
+    newest = stage.window(60)
+    seen = Seen(status={"now_s": newest.wall_s}, windows=(newest,), episodes=(episode,), about=about)
+    what, why, do = brief(seen)
+    assert what.startswith("FIRING for 14 s  reduced_huge_page_coverage on cgroup:/kubepods/pod1 since ")
+    assert why == "why   memory.thp_enabled is madvise; Huge pages are gone"
+    assert do == "do    r plans restore_huge_pages; last time: nothing was done"
+
+    earlier = stage.planned_run(stage.episode("e0000000000bb"))
+    last = brief(replace(seen, runs=(earlier,)))[2]
+    assert last.startswith("do    r plans restore_huge_pages; last time: restore_huge_pages planned at ")
+    now = brief(replace(seen, runs=(stage.planned_run(episode), earlier)))[2]
+    assert now.startswith("run   restore_huge_pages planned at ")
+
+
+def test_a_change_from_nothing_is_a_number_and_what_was_held_ends_at_what_was_asked() -> None:
+    measured = {"feature": "f", "demand": "improve: up by at least 0.2", "before": 0.0, "after": 0.9, "change": 0.9,
+                "holds": True}  # fmt: skip
+    told = {"left_s": 9.0, "held_s": 8.0, "hold_s": 3.0, "clear_s": None, "stay_clear_s": 5.0, "measured": [measured]}
+    head, line = progress(told)
+    assert "settings held 3 of 3 s" in head
+    assert "f: 0 → 0.9 (+0.9); improve: up by at least 0.2" in line
+
+
+def test_the_brief_is_about_the_highest_level_and_says_how_many_more(stage: Any) -> None:
+    old, high = stage.episode(), stage.episode("e0000000000bb", fingerprint="gone_badly")
+    about = {"gone_badly": About(title="t", level="high", fixes=())}
+    what, _, do = brief(Seen(episodes=(old, high), about=about, heard_s=1.0))
+    assert "gone_badly" in what
+    assert what.endswith("; 1 more open")
+    assert "a person has to judge" in do
+
+
+def test_what_no_fingerprint_explains_is_said_when_it_stays(stage: Any) -> None:
+    strange = tuple(stage.window(number, severity=4.5) for number in range(50, 55))
+    assert brief(Seen(windows=strange[:2])) == []
+    what, why = brief(Seen(windows=strange))
+    assert "5 windows; nothing known matches" in what
+    assert why == "why   mostly memory (75%), +14σ memory.page_faults.rate"
+    assert brief(Seen(windows=(*strange, stage.window(55)))) == []
+
+
+def test_a_change_that_does_not_fit_stands_below_its_address(stage: Any) -> None:
+    (line,) = settings(stage.planned_run(stage.episode()).plan, 60)
+    assert line.splitlines()[1] == "    always [madvise] never → always"

@@ -282,15 +282,42 @@ async def test_a_browser_sees_live_windows_and_cannot_act(watcher: Any, watched:
                 await asyncio.sleep(0.5)
             await page.look("it only looks")
             picture = await page.picture()
-            if folder := os.environ.get("UNVEIL_PICTURES"):
-                with open(f"{folder}/browser.png", "wb") as file:  # noqa: PTH123  # for the documents, by hand
-                    file.write(picture)
             assert len(picture) > 20_000, "something is drawn"
             assert watcher.orders == []
             await page.call("Page.navigate", url=link)
             await asyncio.sleep(1)
             told = await page.call("Runtime.evaluate", expression="document.body.innerText")
             assert "no entry" in told["result"]["value"], "a link works once"
+    finally:
+        served.terminate()
+        served.wait(20)
+        served.stdout.close()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(
+    CHROMIUM is None or "UNVEIL_PICTURES" not in os.environ, reason="draws docs/cockpit-browser.png, by hand"
+)
+async def test_the_demos_recording_in_a_browser_for_the_documents(tmp_path: Path) -> None:
+    port = free_port()
+    served = subprocess.Popen(
+        [sys.executable, "-m", "unveil", "tui", "--serve", "--port", str(port), "--replay", "demo", "--speed", "15"],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert served.stdout
+    try:
+        link = (await asyncio.to_thread(served.stdout.readline)).removeprefix("open ").strip()
+        async with browser(tmp_path) as page:
+            await page.call("Page.navigate", url=link)
+            await page.look("FIRING", seconds=200)
+            for key, code, text in (("Tab", 9, ""), ("r", 82, "r")):
+                await page.press(key, code, text)
+                await asyncio.sleep(0.5)
+            await page.look("it only looks")
+            await asyncio.sleep(1)
+            with open(f"{os.environ['UNVEIL_PICTURES']}/cockpit-browser.png", "wb") as file:  # noqa: PTH123  # by hand
+                file.write(await page.picture())
     finally:
         served.terminate()
         served.wait(20)

@@ -35,6 +35,7 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_the_live_screen_over_ssh(watcher: Any, stage: Any) -> None:
     async with stage.cockpit(watcher) as (app, pilot):
+        await stage.until(pilot, lambda: "r plans restore_huge_pages; last time" in stage.screen_text(app))
         await stage.settle(pilot, 0.3)
         compare("live-80x24", stage.screen_text(app))
 

@@ -145,6 +145,8 @@ class Pump:
             episodes=found.episodes,
             silences=found.silences,
             marks=found.marks,
+            about=found.about,
+            runs=found.runs,
             heard_s=self._clock(),
             gone_since_s=None,
             trouble="",

@@ -6,12 +6,24 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from unveil.records.mark import Mark
     from unveil.records.match import Episode
+    from unveil.records.run import Run
     from unveil.records.silence import Silence
     from unveil.records.window import WindowSummary
 
 MAX_WINDOWS = 500  # kept and drawn; older ones are asked for when someone steps back that far
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What a fingerprint or a correlation is about, its level, and the remediations that it names."""
+
+    title: str
+    level: str
+    fixes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -24,6 +36,8 @@ class Seen:
         episodes: open ones first, then the latest that cleared.
         silences: those in force.
         marks: what people said of episodes, oldest first.
+        about: by the name of a fingerprint or correlation; empty while nothing is open.
+        runs: the newest, newest first; empty while nothing is open.
         heard_s: local wall clock of the last answer; 0 before the first.
         gone_since_s: local wall clock since when the watcher does not answer; None while it does.
         trouble: why it does not answer, or what of its answers cannot be read.
@@ -35,6 +49,8 @@ class Seen:
     episodes: tuple[Episode, ...] = ()
     silences: tuple[Silence, ...] = ()
     marks: tuple[Mark, ...] = ()
+    about: Mapping[str, About] = field(default_factory=dict)
+    runs: tuple[Run, ...] = ()
     heard_s: float = 0.0
     gone_since_s: float | None = None
     trouble: str = ""

@@ -13,17 +13,22 @@ from typing import TYPE_CHECKING, Any
 from unveil.records.codec import decode
 from unveil.records.mark import Mark
 from unveil.records.match import Episode, EpisodeState
+from unveil.records.run import Run
 from unveil.records.silence import Silence
 from unveil.records.window import WindowSummary
-from unveil_tui.seen import MAX_WINDOWS
+from unveil_tui.seen import MAX_WINDOWS, About
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from unveil.engine.client import Watcher
 
 FIRST_PAGE = 60
 PAGE = 110  # of what was there before: large ones would keep the screen waiting for the interpreter
 EPISODES = 60
 SILENCES_EVERY = 5
+RUNS = 20
+RUNS_EVERY = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +40,8 @@ class Found:
     episodes: tuple[Episode, ...]
     silences: tuple[Silence, ...]
     marks: tuple[Mark, ...]
+    about: Mapping[str, About]
+    runs: tuple[Run, ...]
     busy: bool
 
 
@@ -55,6 +62,11 @@ class Survey:
         self._silences: tuple[Silence, ...] = ()
         self._told_marks: Any = None
         self._marks: tuple[Mark, ...] = ()
+        self._about: dict[str, About] = {}
+        self._generation: Any = None
+        self._first_is_drawn = False
+        self._told_runs: Any = None
+        self._runs: tuple[Run, ...] = ()
         self._looks = 0
 
     def look(self) -> Found:
@@ -72,6 +84,9 @@ class Survey:
         episodes = self._look_at_episodes()
         if self._looks % SILENCES_EVERY == 0:
             self._look_at_words()
+        if self._opened and self._first_is_drawn:
+            self._look_at_remedies(status)
+        self._first_is_drawn = True
         self._looks += 1
         return Found(
             status=status,
@@ -79,6 +94,8 @@ class Survey:
             episodes=episodes,
             silences=self._silences,
             marks=self._marks,
+            about=self._about,
+            runs=self._runs,
             busy=arrived > 1 or not self._backfilled,
         )
 
@@ -94,6 +111,22 @@ class Survey:
         told = self._watcher.call("marks")
         if told != self._told_marks:
             self._marks, self._told_marks = tuple(decode(Mark, each) for each in told), told
+
+    def _look_at_remedies(self, status: dict[str, Any]) -> None:
+        """Look at what could be done about what is open, and what was done: the former once a generation."""
+        if (generation := (self._life, status["knowledge"]["generation"])) != self._generation:
+            told = self._watcher.call("knowledge")
+            self._about = {
+                str(each["name"]): About(
+                    title=str(each["title"]), level=str(each["level"]), fixes=tuple(each.get("remediations", ()))
+                )
+                for each in (*told["fingerprints"], *told.get("correlations", ()))
+            }
+            self._generation = generation
+        if self._told_runs is None or self._looks % RUNS_EVERY == 0:
+            told = self._watcher.call("runs", limit=RUNS)
+            if told != self._told_runs:
+                self._runs, self._told_runs = tuple(decode(Run, each) for each in told), told
 
     def _look_at_windows(self, status: dict[str, Any]) -> int:
         """Take the windows that are new; return how many."""

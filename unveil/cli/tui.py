@@ -152,7 +152,7 @@ class PacedReplay:
         try:
             return answer.result(timeout=ANSWER_S)
         except LateError as error:
-            raise WatcherAbsentError("the recording does not answer yet: its models are being trained") from error
+            raise WatcherAbsentError("the recording is busy: its models are being trained") from error
 
     def close(self) -> None:
         """Let go of the recording."""

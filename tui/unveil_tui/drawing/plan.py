@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
+
 from unveil.records.plain_text import plain, quantity
+from unveil.records.remediation import NOTHING
 from unveil_tui.drawing import words
 from unveil_tui.drawing.rows import Row, first_line
 
@@ -30,18 +33,24 @@ def head(run: Run) -> list[str]:
     ]
 
 
-def change_line(change: SettingChange) -> str:
-    """Return one setting: address, before → after."""
+def change_line(change: SettingChange, width: int = 0) -> str:
+    """Return one setting: address, before → after; in two lines where it does not fit into a width."""
     before = "absent: " + plain(change.reason, LONG) if change.before is None else _value(change.before)
     if change.coupled:
         return f"{plain(change.address, LONG)}: {before} (moves along with another; saved and restored)"
     after = "(the playbook decides)" if change.after is None else _value(change.after)
-    return f"{plain(change.address, LONG)}: {before} → {after}"
+    return _placed(change.address, f"{before} → {after}", width)
 
 
-def settings(plan: Plan) -> list[str]:
+def _placed(address: str, text: str, width: int) -> str:
+    """Return what is said of a setting beside its address, or below it: a line that breaks at the → misleads."""
+    line = f"{plain(address, LONG)}: {text}"
+    return line if not width or cell_len(line) <= width else f"{plain(address, LONG)}:\n    {text}"
+
+
+def settings(plan: Plan, width: int = 0) -> list[str]:
     """Return a line for each setting that may change."""
-    return [change_line(change) for change in plan.changes] or ["no setting is named: nothing would be changed"]
+    return [change_line(change, width) for change in plan.changes] or ["no setting is named: nothing would be changed"]
 
 
 def variables(plan: Plan) -> list[str]:
@@ -78,7 +87,7 @@ def _demand(improvement: Improvement, plan: Plan, *, improve: bool) -> str:
     return f"{kind}: {plain(improvement.feature)}{now} {improvement.demand(improve=improve, before=before)}{where}"
 
 
-def undo(settings: list[dict[str, Any]]) -> list[str]:
+def undo(settings: list[dict[str, Any]], width: int = 0) -> list[str]:
     """Return a line for each setting that a run wrote: what a rollback puts back, or why it is left alone.
 
     Args:
@@ -98,7 +107,7 @@ def undo(settings: list[dict[str, Any]]) -> list[str]:
         elif _value(now) == saved:
             lines.append(f"{address}: reads {saved} as before already")
         else:
-            lines.append(f"{address}: {_value(now)} → {saved}")
+            lines.append(_placed(each["address"], f"{_value(now)} → {saved}", width))
     return lines or ["no setting was written: there is nothing to put back"]
 
 
@@ -108,20 +117,26 @@ def progress(told: dict[str, Any]) -> list[str]:
     Args:
         told: answer of the method ``verification``.
     """
-    clear = told["clear_s"]
+    clear, held_s = told["clear_s"], min(told["held_s"], told["hold_s"])
     lines = [
-        f"verifying, an answer in {told['left_s']:.0f} s at the latest: settings held {told['held_s']:.0f} of "
+        f"verifying, an answer in {told['left_s']:.0f} s at the latest: settings held {held_s:.0f} of "
         f"{told['hold_s']:.0f} s; "
         + ("the fingerprint still matches" if clear is None else f"clear {clear:.0f} of {told['stay_clear_s']:.0f} s")
     ]
     for each in told["measured"]:
         sign = {True: "yes", False: "not yet", None: "?"}[each["holds"]]
-        change = "" if each["change"] is None else f" ({each['change']:+.0%})"
+        change = "" if each["change"] is None else f" ({_change(each)})"
         lines.append(
             f"  {sign:8}{plain(each['feature'])}: {quantity(each['before'])} → {quantity(each['after'])}{change}; "
             f"{plain(each['demand'])}"
         )
     return lines
+
+
+def _change(measured: dict[str, Any]) -> str:
+    """Return by how much a feature changed: of nothing there is no share, so the number itself."""
+    nothing = abs(measured["before"]) <= NOTHING
+    return f"{measured['change']:+.4g}" if nothing else f"{measured['change']:+.0%}"
 
 
 def about(run: Run, host: str) -> list[str]:

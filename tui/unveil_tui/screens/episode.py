@@ -91,7 +91,7 @@ class EpisodeScreen(Screen[None]):
             yield RowTable(SHARE_COLUMNS, empty="no attribution: that window is not kept, or was ordinary", id="shares")
         with Vertical(id="runs-pane"):
             yield Static("runs", classes="title", markup=False)
-            yield RowTable(RUN_COLUMNS, empty="nothing was planned yet: r plans the fix", id="runs")
+            yield RowTable(RUN_COLUMNS, empty="nothing was planned or done about it yet", id="runs")
         yield KeyLine()
 
     def on_mount(self) -> None:

@@ -15,11 +15,13 @@ from unveil.records.window import WindowSummary
 from unveil_tui.asking import Prompt, moment_of
 from unveil_tui.bridge import bridge
 from unveil_tui.drawing import markdown, words
+from unveil_tui.drawing.brief import brief
 from unveil_tui.drawing.rows import EPISODE_COLUMNS, WINDOW_COLUMNS, Row, episode_rows, window_row
 from unveil_tui.keys import Key, bindings, say_why_not, show_valid
 from unveil_tui.marking import ask_mark
 from unveil_tui.messages import Open
 from unveil_tui.seen import MAX_WINDOWS, Seen, window_key
+from unveil_tui.widgets.brief_panel import BriefPanel
 from unveil_tui.widgets.finder import clear_filter, find_in
 from unveil_tui.widgets.host_line import HostLine
 from unveil_tui.widgets.key_line import KeyLine
@@ -88,6 +90,7 @@ class LiveScreen(Screen[None]):
         """Build the screen."""
         yield TooSmall()
         yield HostLine(id="host")
+        yield BriefPanel(id="brief")
         yield Static(id="rhythm", markup=False)
         yield TracePanel(id="trace")
         with Container(id="tables"):
@@ -115,6 +118,7 @@ class LiveScreen(Screen[None]):
         if not self.is_current:
             return
         self.query_one(HostLine).show(seen, bridge(self).rights, time.time())
+        self.query_one(BriefPanel).show(brief(seen))
         self._draw_rhythm(seen)
         of_episodes = (seen.episodes, seen.silences, seen.marks)
         drawn = (seen.windows, *of_episodes, seen.gone_since_s, self._frozen)

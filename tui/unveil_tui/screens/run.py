@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 COLUMNS = (Column(title="time", width=8), Column(title="what", width=17, narrow=13), Column(title="said"))
 EVERY_S = 0.5
 MAX_EVENTS = 500
+SCROLLBAR = 4  # with the padding
+DIALOG = 110
 # What a person may ask for, and in which states the lifecycle has a step for it.
 POSSIBLE = {
     "dry_run": frozenset({RunState.PLANNED, RunState.APPROVED}),
@@ -166,8 +168,9 @@ class RunScreen(Screen[None]):
         if before is not None and before.state in _GOING and run.state not in _GOING:
             self._tell_end(run)
         self.query_one("#run-head", Static).update("\n".join(drawn.head(run)))
+        self.set_class(run.state not in (RunState.PLANNED, RunState.APPROVED), "-begun")
         if first:  # a plan never changes
-            self.query_one("#plan-text", Static).update(_plan_text(run))
+            self._draw_plan()
         table = self.query_one("#story", RowTable)
         table.set_rows(drawn.story_rows(run, [self._events[number] for number in sorted(self._events)]))
         checking = "; dry run under way …" if self._checking else ""
@@ -179,6 +182,14 @@ class RunScreen(Screen[None]):
                 self.notify(f"{action.replace('_', ' ')}: {reason}", severity="warning", markup=False)
             else:
                 self.run_worker(self.run_action(action), exit_on_error=False)
+
+    def _draw_plan(self) -> None:
+        if self._run is not None:
+            self.query_one("#plan-text", Static).update(_plan_text(self._run, self.app.size.width - SCROLLBAR))
+
+    def on_resize(self) -> None:
+        """Draw the plan for the new width."""
+        self._draw_plan()
 
     def _next(self, run: Run) -> str:
         """Return what can be done now, or why nothing can."""
@@ -252,7 +263,7 @@ class RunScreen(Screen[None]):
             self.notify(f"undo: {reason}", severity="warning", markup=False)
             return
         lines = ["puts back, as far as it is still as this run left it:"]
-        lines += [f"  {line}" for line in drawn.undo(settings)]
+        lines += [f"  {line}" for line in drawn.undo(settings, self._dialog_width())]
         self._ask("rollback", "Put back what this run changed?", lines, started_by="u", with_hash=False)
 
     def action_cancel(self) -> None:
@@ -275,7 +286,13 @@ class RunScreen(Screen[None]):
         return markdown.of_run(self._run, events, host=bridge(self).seen.host)
 
     def _changes(self) -> list[str]:
-        return ["changes:", *(f"  {line}" for line in drawn.settings(self._run.plan))] if self._run else []
+        if self._run is None:
+            return []
+        return ["changes:", *(f"  {line}" for line in drawn.settings(self._run.plan, self._dialog_width()))]
+
+    def _dialog_width(self) -> int:
+        """Return how long a line of a question may be: as the style sheet has it, less its frame and what is before."""
+        return min(DIALOG, 9 * self.app.size.width // 10) - 9
 
     def _ask(self, method: str, title: str, lines: list[str], *, started_by: str, with_hash: bool = True) -> None:
         run, app = self._run, bridge(self)
@@ -302,10 +319,10 @@ _NEXT = {
 }
 
 
-def _plan_text(run: Run) -> str:
+def _plan_text(run: Run, width: int) -> str:
     plan = run.plan
     lines = ["settings, before → after"]
-    lines += [f"  {line}" for line in drawn.settings(plan)]
+    lines += [f"  {line}" for line in drawn.settings(plan, width - 2)]
     if plan.variables:
         lines += ["with", *(f"  {line}" for line in drawn.variables(plan))]
     lines += ["verified by", *(f"  {line}" for line in drawn.judged_by(plan))]

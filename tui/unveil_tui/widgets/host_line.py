@@ -89,7 +89,11 @@ def banners(seen: Seen, now_s: float) -> list[str]:
     if seen.gone_since_s is not None:
         trouble = plain(seen.trouble)
         since = words.clock(seen.gone_since_s)
-        found.append(f"watcher gone since {since}, retrying ({trouble})" if seen.heard_s else f"retrying: {trouble}")
+        if "replay" in seen.status:
+            found.append(f"waiting since {since}: {trouble}")
+        else:
+            gone = f"watcher gone since {since}, retrying ({trouble})"
+            found.append(gone if seen.heard_s else f"retrying: {trouble}")
     elif seen.trouble:
         found.append(plain(seen.trouble, 300))
     elif seen.heard_s and now_s - seen.heard_s > SLOW_S:

@@ -152,9 +152,8 @@ class Treatment(threading.Thread):
         fault.inject(patient)
         told["before"] = fault.look(patient)
         self.wait("the watcher answers", lambda: self._client.call("ping"), seconds=180)
-        found = self.wait(f"{fault.fingerprint} fires", self._episode, seconds=150)
+        found, run = self.wait(f"{fault.fingerprint} fires", self._planned, seconds=240)
         told["clauses"] = {each["name"]: each["value"] for each in found["last"]["clauses"]}
-        run = self._client.call("plan", episode=found["id"], remediation=None)
         told["remediation"] = run["plan"]["remediation"]
         told["addresses"] = [each["address"] for each in run["plan"]["changes"]]
         told["looked_through"] = self._called(run["plan"], check=True)
@@ -179,7 +178,7 @@ class Treatment(threading.Thread):
                     return value
             if self._watch.process.poll() is not None:
                 break
-            time.sleep(0.5)
+            time.sleep(1.5)  # each question costs the watcher time that it has little of here
         raise TimeoutError(f"{what}: not within {seconds} s\n{LOG.read_text()[-3000:]}")
 
     def _episode(self) -> dict[str, Any] | None:
@@ -188,6 +187,12 @@ class Treatment(threading.Thread):
             if (each["fingerprint"], there, each["state"]) == (self.fault.fingerprint, self.fault.entity, "firing"):
                 return dict(each)
         return None
+
+    def _planned(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Return the episode with the run that is planned for it; refused when it has cleared in between."""
+        if (found := self._episode()) is None:
+            return None
+        return found, self._client.call("plan", episode=found["id"], remediation=None)
 
     def _explained(self) -> str:
         """Return how the newest window stands against the fault's fingerprint, for a person who asks why not."""
@@ -234,7 +239,7 @@ class Treatment(threading.Thread):
         saved = {address: settings.read(address) for address in told["addresses"]}
         told["applied"] = self._called(run["plan"], check=False)
         written = {address: settings.read(address) for address in told["addresses"]}
-        self.wait("the episode clears", lambda: self._episode() is None, seconds=120)
+        self.wait("the episode clears", lambda: self._episode() is None, seconds=240)
         told["ended"] = "cleared"
         self._applied(run, since=applied_s)
         told["rolled_back"] = [str(each.outcome) for each in settings.restore(saved, written)]

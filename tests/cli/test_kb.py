@@ -23,7 +23,7 @@ def test_one_without_mistakes_lints_clean_and_passes_its_tests(few: Path, capsys
     ("old", "new", "place", "says"),
     [
         ("feature: cpu.idle.rate", "feature: cpu.idel.rate", ":K203:", "cpu.idle.rate"),
-        ("status: test", "status: test\nstatus: test", ":K002:", "status"),
+        ("status: stable", "status: stable\nstatus: stable", ":K002:", "status"),
         ("  clauses:", "\t clauses:", ":K006:", "tab"),
         ("  for: ", "  for: [1] #", ":K005:", "a list where text belongs"),
     ],

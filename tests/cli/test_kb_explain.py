@@ -19,7 +19,7 @@ def test_clauses_notes_condition_and_fixes_are_drawn(few: Path, capsys: pytest.C
     assert main(["kb", "explain", "--kb", str(few), NAME, "--no-host"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     for text in (
-        "status test, level medium, per cgroup",
+        "status stable, level medium, per cgroup",
         "memory.cgroup_anon.last gte 209.7 M",
         "fact memory.thp_enabled in never,",
         "Condition: sizeable and uncovered",

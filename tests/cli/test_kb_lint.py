@@ -87,7 +87,7 @@ def test_the_way_from_a_revision_is_judged(
     before = tmp_path_factory.mktemp("before") / "kb"
     shutil.copytree(kb, before)
     path = kb / FINGERPRINT
-    path.write_text(path.read_text().replace("status: test", "status: experimental"))
+    path.write_text(path.read_text().replace("status: stable", "status: experimental"))
     code, said = lint("--against", str(before))
     assert (code, "K108" in said) == (1, True)
     assert lint("--against", "no-such-thing")[0] == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from unveil.knowledge.backtest import Score
@@ -11,6 +12,8 @@ from unveil.knowledge.testing import read_suite, run_suite
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+PROOF = "a proof: a recording, or a test on a real kernel"
 
 
 def score(found: int, false: int = 0) -> Score:
@@ -28,13 +31,19 @@ def test_what_is_proven_and_what_is_lacking(kb: Path) -> None:
     report = run_suite(suite, {"quota_throttling"})
     (card,) = cards(fingerprints, report, (), (), None)
     assert (card.cases, card.failed, card.look_alikes, card.references, card.fixes) == (3, 0, 1, 1, ("raise_quota",))
-    assert (card.mutation, card.seen, card.lacks) == (None, None, ("2 more recordings",))
+    assert (card.mutation, card.seen, card.lacks) == (None, None, (PROOF,))
     weak = MutationResult(fingerprint="quota_throttling", mutants=10, survivors=("one",))
     hits = {"quota_throttling": {"episodes": 5, "false_positives": 1}}
     (card,) = cards(fingerprints, report, (weak,), (score(1, false=1),), hits)
     assert card.lacks == (
-        "95 % of mutants", "1 more recordings", "no miss", "no false fire", "no episode marked as wrong",
+        "95 % of mutants", "no miss", "no false fire", "no episode marked as wrong",
     )  # fmt: skip
     good = MutationResult(fingerprint="quota_throttling", mutants=10, survivors=())
     (card,) = cards(fingerprints, report, (good,), (score(2),), {})
     assert card.lacks == ()
+    seen = replace(fingerprints[0], metadata={"proof": "tests/there.py::test_it"})
+    (card,) = cards((seen,), report, (good,), (), None)
+    assert (card.proof, card.lacks) == ("tests/there.py::test_it", ())
+    recorded = replace(report.cases[0], recording="demo")
+    (card,) = cards(fingerprints, replace(report, cases=(*report.cases, recorded)), (good,), (), None)
+    assert (card.proof, card.lacks) == ("demo", ())

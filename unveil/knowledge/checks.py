@@ -323,6 +323,8 @@ _TESTS = (
            "between: \"0.4x10\", \"0+10x20\", \"_x3 1\"."),
     _check("K706", _ERROR, "case with a recording is wrong", "A case that names a recording is about a stretch of it, "
            "{file, from, to} in seconds after it began, and makes nothing up beside it."),
+    _check("K707", _WARNING, "stable without a proof", "A case expects it on a recording, or metadata: {proof: "
+           "FILE::TEST} names the test that saw it on a real kernel."),
     _check(
         "K704", _WARNING, "fingerprint not tested",
         "Beside NAME.yml stands NAME.test.yml with a case that matches and one that does not.", silenceable=True,

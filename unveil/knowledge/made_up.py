@@ -36,6 +36,7 @@ class CaseResult:
         failures: what was not as expected, one sentence each; empty when it passed.
         clauses: every clause in the last window, what was asked and what was there.
         planned: the fix that the case plans, empty when it plans none.
+        recording: that it was held against, empty when everything was made up.
     """
 
     fingerprint: str
@@ -47,6 +48,7 @@ class CaseResult:
     failures: tuple[str, ...] = ()
     clauses: tuple[ClauseResult, ...] = ()
     planned: str = ""
+    recording: str = ""
 
     @property
     def passed(self) -> bool:

@@ -127,5 +127,5 @@ def _result(
 ) -> CaseResult:
     return CaseResult(
         fingerprint=case.fingerprint.name, name=case.name, file=case.file, line=case.line, expected=case.expected,
-        got=got, failures=failures, clauses=clauses,
+        got=got, failures=failures, clauses=clauses, recording=case.recording,
     )  # fmt: skip

@@ -28,6 +28,12 @@ MISTAKES = [
          "it remediates 'quota_throttling' (add it to remediates in playbooks/raise_quota/remediation.yml)"),
         "12:14: error K401: there is no fingerprint 'quota_throtling' (did you mean quota_throttling?)",
     ]),
+    (FINGERPRINT, "status: test", "status: stable", [
+        ("7:9: warning K707: it is called stable, and nothing proves it (a case with a recording, or metadata: {proof: "
+         "FILE::TEST})"),
+    ]),
+    (FINGERPRINT, "status: test", 'status: stable\nmetadata: {proof: "tests/there.py::test_it"}', [
+    ]),
     (FILTER, "fingerprints: [power_limit_low]", "fingerprints: [power_limit_lo]", [
         "8:16: error K401: there is no fingerprint 'power_limit_lo' (did you mean power_limit_low?)",
     ]),

@@ -54,6 +54,7 @@ def test_what_is_missing_or_odd_is_told(
 
 
 def test_a_stable_one_shows_what_it_does_when_it_is_blind(told: Callable[[str, str, str], list[str]]) -> None:
-    assert told(FILE, "status: test", "status: stable") == [], "its third case does"
+    proven = 'status: stable\nmetadata: {proof: "tests/there.py::test_it"}'
+    assert told(FILE, "status: test", proven) == [], "its third case does"
     test = "fingerprints/cpu/quota_throttling.test.yml"
     assert told(test, "expect: unknown", "expect: no_match") == ["6:1: warning K704: no case expects unknown"]

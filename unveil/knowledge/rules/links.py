@@ -197,6 +197,11 @@ def _tested(shelf: Shelf, name: str, document: Document) -> Iterator[Problem]:
     if missing := wanted - expected:
         what = f"no case expects {' or '.join(sorted(missing))}"
         yield finding("K704", tests, ("cases",), what, on_key=True)
+    if document.data["kind"] == "Fingerprint" and document.data["status"] == "stable":
+        recorded = any("recording" in case and case["expect"] == "match" for case in tests.data["cases"])
+        if not recorded and not document.data.get("metadata", {}).get("proof"):
+            hint = "a case with a recording, or metadata: {proof: FILE::TEST}"
+            yield finding("K707", document, ("status",), "it is called stable, and nothing proves it", hint)
 
 
 def _must_show_unknown(document: Document) -> bool:

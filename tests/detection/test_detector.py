@@ -13,7 +13,9 @@ from unveil.detection.training import ScikitLearn
 
 FITTED = {}
 KINDS = (*DETECTORS, zscore(Form.LARGEST), zscore(Form.MEAN))
-every_kind = pytest.mark.parametrize("kind", KINDS, ids=["zscore", "mahalanobis", "forest", "largest", "mean"])
+every_kind = pytest.mark.parametrize(
+    "kind", KINDS, ids=["zscore", "mahalanobis", "forest", "shift", "pca", "largest", "mean"]
+)
 
 
 def past(windows: int = 200, width: int = 20, seed: int = 0) -> np.ndarray:

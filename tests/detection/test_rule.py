@@ -40,6 +40,11 @@ def test_two_of_three_need_two():
     assert rule.decide(votes(zscore=True, mahalanobis=False, isolation_forest=True)) is State.ANOMALOUS
 
 
+def test_of_n_counts_the_first_n_detectors():
+    assert parse_rule("2of3", KNOWN).members == KNOWN[:3]
+    assert parse_rule(f"1of{len(KNOWN)}", KNOWN).members == KNOWN
+
+
 def test_too_few_votes_are_unknown_and_one_of_an_or_is_enough():
     assert parse_rule("2of3", KNOWN).decide(votes(zscore=True)) is State.UNKNOWN
     assert parse_rule("mahalanobis", KNOWN).decide(votes(zscore=True)) is State.UNKNOWN
@@ -51,7 +56,7 @@ def test_members_share_the_rate_of_false_alarms():
     assert parse_rule("2of3", KNOWN).rate(3.0) == 2.0
 
 
-@pytest.mark.parametrize("text", ["", "zscore|", "zscores", "0of3", "4of3", "2of4", "zscore&mahalanobis"])
+@pytest.mark.parametrize("text", ["", "zscore|", "zscores", "0of3", "4of3", "2of9", "zscore&mahalanobis"])
 def test_a_rule_that_is_none_is_refused_with_the_names_that_exist(text):
     with pytest.raises(BadInputError) as error:
         parse_rule(text, KNOWN)

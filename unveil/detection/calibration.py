@@ -54,17 +54,21 @@ PACES = (
     Pace(smoothing=0.05, lowest=0.7, excursion=0.1),
 )
 
+# A trend is smooth already; what is over shall be over.
+QUICK = (Pace(smoothing=0.4, lowest=1.0, excursion=0.3),)
+
 
 class Calibration:
     """The newest held-out scores of one detector, and what they make of the next one."""
 
-    def __init__(self, detector: str, *, capacity: int = 1800) -> None:
+    def __init__(self, detector: str, *, paces: tuple[Pace, ...] = PACES, capacity: int = 1800) -> None:
         self.detector = detector
+        self._paces = paces
         self._ring = Ring(capacity, 1)
         self._sorted = np.empty(0, dtype=np.float32)
         self._tail_unit = 1.0
-        self._tails = [_Tail() for _ in PACES]
-        self._smooth = [_ORDINARY for _ in PACES]
+        self._tails = [_Tail() for _ in paces]
+        self._smooth = [_ORDINARY for _ in paces]
         self._fresh = 0
 
     @property
@@ -91,7 +95,7 @@ class Calibration:
 
     def calm(self) -> None:
         """Forget the evidence gathered so far, not the scores."""
-        self._smooth = [_ORDINARY for _ in PACES]
+        self._smooth = [_ORDINARY for _ in self._paces]
 
     def vote(self, score: float, *, rate: float) -> Vote:
         """Return the detector's vote on the window that follows the last one voted on.
@@ -103,8 +107,8 @@ class Calibration:
         """
         p_value = self.p_value(score)
         evidence = self._evidence(score, p_value)
-        levels = [self.level(rate / len(PACES), pace) for pace in range(len(PACES))]
-        for index, pace in enumerate(PACES):
+        levels = [self.level(rate / len(self._paces), pace) for pace in range(len(self._paces))]
+        for index, pace in enumerate(self._paces):
             self._smooth[index] += pace.smoothing * (evidence - self._smooth[index])
         smooth, level = max(zip(self._smooth, levels, strict=True), key=lambda pair: pair[0] / pair[1])
         return Vote(
@@ -134,7 +138,7 @@ class Calibration:
 
     def level(self, rate: float, pace: int = 0) -> float:
         """Return the smoothed evidence that ordinary windows exceed with a rate, in excursions per window."""
-        return self._tails[pace].level(rate, PACES[pace])
+        return self._tails[pace].level(rate, self._paces[pace])
 
     def _refresh(self) -> None:
         self._fresh = 0
@@ -145,7 +149,7 @@ class Calibration:
         self._tail_unit = max(float(self._sorted[-1]) - median(self._sorted.tolist()), 1e-9)
         higher = len(scores) - np.searchsorted(self._sorted, scores, side="left")
         evidence = np.minimum(-np.log10((1 + higher) / (len(scores) + 1)), MOST_EVIDENCE)
-        self._tails = [_tail(smoothed(evidence, pace.smoothing)) for pace in PACES]
+        self._tails = [_tail(smoothed(evidence, pace.smoothing)) for pace in self._paces]
 
 
 @dataclass(frozen=True, slots=True)

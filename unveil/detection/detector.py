@@ -63,6 +63,7 @@ class DetectorKind:
         restore: those arrays → the detector.
         in_child: fitting needs scikit-learn and is done in the training child; otherwise the watcher fits it itself,
             with ``estimators`` None.
+        slow: it judges the trend of the features that do not tell the load, instead of all features of the window.
     """
 
     name: str
@@ -70,6 +71,7 @@ class DetectorKind:
     fit: Callable[[NDArray[np.float64], Estimators | None, int], dict[str, NDArray[np.generic]]]
     restore: Callable[[Arrays], Detector]
     in_child: bool
+    slow: bool = False
 
 
 def neutral(z: NDArray[np.float64]) -> NDArray[np.float64]:

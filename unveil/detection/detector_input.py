@@ -35,12 +35,14 @@ class Trait:
     Attributes:
         log: compare on the scale of log1p (skewed rates and sizes) instead of the feature's own.
         judged: the detectors see it; otherwise only its reference is kept, for clauses such as ``deviates: down``.
+        load: tells how much is done rather than how well; see ``features.load``.
         floor: least standard deviation, in log1p units or the feature's own; None for the default of its scale.
     """
 
     subsystem: Subsystem
     log: bool
     judged: bool = True
+    load: bool = False
     floor: float | None = None
 
 
@@ -52,7 +54,7 @@ class DetectorInput:
         layout: the layout of the vectors that ``take`` understands.
         positions: shape (features,), where each stands in the vector.
         ids, subsystems: of each feature.
-        log, judged: shape (features,), see ``Trait``.
+        log, judged, load: shape (features,), see ``Trait``.
         floor: shape (features,), see ``Trait``.
     """
 
@@ -62,6 +64,7 @@ class DetectorInput:
     subsystems: tuple[Subsystem, ...]
     log: NDArray[np.bool_]
     judged: NDArray[np.bool_]
+    load: NDArray[np.bool_]
     floor: NDArray[np.float64]
     index: dict[FeatureId, int] = field(init=False)
     place: dict[str, int] = field(init=False)
@@ -126,6 +129,7 @@ def select(layout: FeatureLayout, trait: Callable[[FeatureId], Trait | None]) ->
         subsystems=tuple(found.subsystem for found in traits),
         log=np.array([found.log for found in traits], dtype=np.bool_),
         judged=np.array([found.judged for found in traits], dtype=np.bool_),
+        load=np.array([found.load for found in traits], dtype=np.bool_),
         floor=np.array([_floor(found) for found in traits], dtype=np.float64),
     )
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unveil.detection.calibration import Calibration
+from unveil.detection.calibration import PACES, QUICK, Calibration
 from unveil.detection.catalogue import DETECTORS
 from unveil.detection.judgement import Judgement
+from unveil.detection.lens import Lens, Mounted
 from unveil.detection.model import TrainingSet
 from unveil.detection.reference import Reference, ReferenceSettings
 from unveil.detection.rule import DEFAULT_RULE, parse_rule
-from unveil.detection.spread import floored, standardise, within
+from unveil.detection.spread import floored, spread, standardise
 from unveil.detection.training import held_out
 from unveil.errors import BadInputError
 from unveil.records.verdict import State, Verdict, Vote
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from unveil.detection.detector import Arrays, Detector, DetectorKind, Score
+    from unveil.detection.detector import Arrays, DetectorKind, Score
     from unveil.detection.detector_input import DetectorInput
     from unveil.detection.model import TrainedModel
     from unveil.records.feature import FeatureLayout, FeatureVector
+
+    _Scored = tuple[NDArray[np.float64], NDArray[np.float64], dict[str, float]]  # values, trend, detector → score
 
 _PROBATION = 8  # windows until one is learned: as long as smoothing needs to tell that it began an anomaly
 _KIN_OVER = 300  # newest windows whose correlations tell which features say the same
@@ -53,30 +56,6 @@ class EnsembleSettings:
     hold: int = 2
     windows_per_hour: float = 3600.0
     reference: ReferenceSettings = field(default_factory=ReferenceSettings)
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class _Lens:
-    """Where a detector's features stand in the scope, and how far is far; detectors of one model share one."""
-
-    positions: NDArray[np.intp]  # in the scope
-    own: NDArray[np.intp]  # in the detector's features
-    scale: NDArray[np.float64]  # of the detector's features
-
-    def look(self, residual: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sigmas of the detector's features, NaN where absent."""
-        seen = np.full(len(self.scale), np.nan)
-        seen[self.own] = residual.take(self.positions)
-        seen /= self.scale
-        return within(seen)
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class _Mounted:
-    """A fitted detector, and through what it looks at the scope."""
-
-    detector: Detector
-    lens: _Lens
 
 
 class Ensemble:
@@ -109,12 +88,12 @@ class Ensemble:
         self._kinds = kinds
         self._reference: Reference | None = None
         self._saved: Arrays | None = None
-        self._mounted: dict[str, _Mounted] = {}
+        self._mounted: dict[str, Mounted] = {}
         self._fitted_for = (-1, -1)  # revision and regime of the reference that the watcher's own detectors stand on
-        self._calibrations = {kind.name: Calibration(kind.name) for kind in kinds}
+        self._calibrations = {kind.name: Calibration(kind.name, paces=QUICK if kind.slow else PACES) for kind in kinds}
         self._held = 0
-        self._probation: deque[tuple[NDArray[np.float64], dict[str, float]]] = deque()
-        self._unlearned: tuple[Judgement, dict[str, float]] | None = None
+        self._probation: deque[_Scored] = deque()
+        self._unlearned: tuple[Judgement, _Scored | None] | None = None
         self._age = 0  # windows since the reference began
         self._next_training = 0
 
@@ -136,10 +115,14 @@ class Ensemble:
         if reason:
             verdict = Verdict(window=vector.window, state=State.UNKNOWN, rule=self.rule.text, reason=reason)
             judgement = Judgement(verdict=verdict, reference=reference, values=values, z=z, contributions={})
-            self._unlearned = judgement, {}
+            self._unlearned = judgement, None
             return judgement
         self._fit_own(reference)
-        seen = {mounted.lens: mounted.lens.look(heard) for mounted in self._mounted.values()}
+        trend = reference.follow(residual)
+        stays = np.where(_steady(reference.scope), trend, np.nan)
+        seen = {
+            mounted.lens: mounted.lens.look(stays if mounted.lens.slow else heard) for mounted in self._mounted.values()
+        }
         scores = {name: mounted.detector.score(seen[mounted.lens]) for name, mounted in self._mounted.items()}
         rate = self.rule.rate(self.settings.false_alarms_per_hour / self.settings.windows_per_hour)
         votes = tuple(
@@ -155,7 +138,7 @@ class Ensemble:
         }
         contributions = {name: self._spread_out(name, score) for name, score in scores.items() if name in deciding}
         judgement = Judgement(verdict=verdict, reference=reference, values=values, z=z, contributions=contributions)
-        self._unlearned = judgement, {name: score.score for name, score in scores.items()}
+        self._unlearned = judgement, (values, trend, {name: score.score for name, score in scores.items()})
         return judgement
 
     def learn(self, *, episode: bool = False) -> None:
@@ -166,7 +149,7 @@ class Ensemble:
         """
         if self._unlearned is None:
             return
-        judgement, scores = self._unlearned
+        judgement, scored = self._unlearned
         self._unlearned = None
         self._age += 1
         reference, values, state = judgement.reference, judgement.values, judgement.verdict.state
@@ -178,8 +161,8 @@ class Ensemble:
             while self._probation:
                 reference.refuse(self._probation.popleft()[0], episode=episode)
             reference.refuse(values, episode=episode)
-        elif scores:
-            self._probation.append((values, scores))
+        elif scored is not None:
+            self._probation.append(scored)
             if len(self._probation) > _PROBATION:
                 self._accept(reference)
         if reference.regime != regime:
@@ -189,6 +172,8 @@ class Ensemble:
         """Forget the evidence gathered so far: a remediation has just changed the host."""
         for calibration in self._calibrations.values():
             calibration.calm()
+        if self._reference is not None:
+            self._reference.calm()
         self._held = 0
 
     def rescope(self) -> None:
@@ -214,11 +199,11 @@ class Ensemble:
             raise BadInputError("there is nothing to train on yet", hint="wait until the reference is warm")
         self._next_training = self._age + min(max(self._age, reference.windows), _RETRAIN_EVERY)
         scope, chosen = reference.scope, np.flatnonzero(reference.scope.judged)
-        floor = floored(np.zeros(len(scope.ids)), centre=reference.centre, floor=scope.floor, log=scope.log)
+        floor = _floor(reference)
         return TrainingSet(
             names=tuple(scope.names[position] for position in chosen),
             residuals=reference.residuals()[:, chosen],
-            floor=np.where(np.isnan(floor), scope.floor, floor)[chosen],
+            floor=floor[chosen],
             regime=reference.regime,
         )
 
@@ -314,17 +299,18 @@ class Ensemble:
         self.reset()
         self._age = self._next_training = reference.windows
         residuals = reference.residuals()
-        own = tuple(kind for kind in self._kinds if not kind.in_child)
+        own = tuple(kind for kind in self._kinds if not kind.in_child and not kind.slow)
         chosen = np.flatnonzero(reference.scope.judged)
-        floor = floored(
-            np.zeros(len(chosen)),
-            centre=reference.centre[chosen],
-            floor=reference.scope.floor[chosen],
-            log=reference.scope.log[chosen],
-        )
-        scores = held_out(residuals[:, chosen], floor, kinds=own, estimators=None)
+        floor = _floor(reference)[chosen]
+        scores = held_out(residuals[:, chosen], floor, kinds=own, estimators=None) | self._slow_held_out(reference)
         for kind in self._kinds:
             self._calibrations[kind.name].seed(scores.get(kind.name, np.empty(0)))
+
+    def _slow_held_out(self, reference: Reference) -> dict[str, NDArray[np.float64]]:
+        chosen = np.flatnonzero(_steady(reference.scope))
+        kinds = tuple(kind for kind in self._kinds if kind.slow)
+        floor = _floor(reference)[chosen]
+        return held_out(reference.trends()[:, chosen], floor, kinds=kinds, estimators=None, gap=_PROBATION)
 
     def _fit_own(self, reference: Reference) -> None:
         """Refit the detectors that need no training child, whenever the reference was refreshed."""
@@ -335,11 +321,16 @@ class Ensemble:
         chosen = np.flatnonzero(reference.scope.judged)
         scale = reference.scale[chosen]
         z = standardise(reference.residuals(_KIN_OVER)[:, chosen], scale)
-        lens = _Lens(positions=chosen, own=np.arange(len(chosen)), scale=scale)
+        lens = Lens(positions=chosen, own=np.arange(len(chosen)), scale=scale)
+        steady = np.flatnonzero(_steady(reference.scope))
+        rows = reference.trends()[:, steady]
+        strays = np.maximum(np.nan_to_num(spread(rows)), _floor(reference)[steady])
+        slow = Lens(positions=steady, own=np.arange(len(steady)), scale=strays, slow=True)
+        past = standardise(rows, strays)
         for kind in self._kinds:
             if not kind.in_child:
-                detector = kind.restore(kind.fit(z, None, 0))
-                self._mounted[kind.name] = _Mounted(detector=detector, lens=lens)
+                detector = kind.restore(kind.fit(past if kind.slow else z, None, 0))
+                self._mounted[kind.name] = Mounted(detector=detector, lens=slow if kind.slow else lens)
 
     def _mount(self, scope: DetectorInput) -> None:
         """Put the model's detectors on the features that it shares with the scope."""
@@ -349,11 +340,11 @@ class Ensemble:
             return
         own = [index for index, name in enumerate(self.model.names) if name in scope.place]
         positions = np.array([scope.place[self.model.names[index]] for index in own], dtype=np.intp)
-        lens = _Lens(positions=positions, own=np.array(own, dtype=np.intp), scale=self.model.scale)
+        lens = Lens(positions=positions, own=np.array(own, dtype=np.intp), scale=self.model.scale)
         for kind in self._kinds:
             if kind.in_child and kind.name in self.model.detectors:
                 detector = kind.restore(self.model.detectors[kind.name])
-                self._mounted[kind.name] = _Mounted(detector=detector, lens=lens)
+                self._mounted[kind.name] = Mounted(detector=detector, lens=lens)
 
     def _try(self, model: TrainedModel) -> None:
         for kind in self._kinds:
@@ -386,7 +377,19 @@ class Ensemble:
         return contributions
 
     def _accept(self, reference: Reference) -> None:
-        values, scores = self._probation.popleft()
-        reference.learn(values)
+        values, trend, scores = self._probation.popleft()
+        reference.learn(values, trend)
         for name, score in scores.items():
             self._calibrations[name].push(score)
+
+
+def _steady(scope: DetectorInput) -> NDArray[np.bool_]:
+    """Return which features a slow detector judges."""
+    return scope.judged & ~scope.load
+
+
+def _floor(reference: Reference) -> NDArray[np.float64]:
+    """Return the least sigma of every feature, shape (features,)."""
+    scope = reference.scope
+    floor = floored(np.zeros(len(scope.ids)), centre=reference.centre, floor=scope.floor, log=scope.log)
+    return np.where(np.isnan(floor), scope.floor, floor)

@@ -16,6 +16,7 @@ import numpy as np
 
 from unveil.detection.history import Ring, ThinnedRing, realign
 from unveil.detection.spread import MIN_VALUES, floored, median, spread, standardise
+from unveil.detection.trend import Trend, trends
 from unveil.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from unveil.detection.detector_input import DetectorInput
     from unveil.records.feature import FeatureId
 
-FORMAT = 1  # of what ``state`` returns
+FORMAT = 2  # of what ``state`` returns
+_ROWS = ("values", "near", "far", "aside", "trends", "far_trends")  # of it, those with one row a window
+_TREND_EVERY = 3  # windows of which one trend is kept: those between differ little
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +81,11 @@ class Reference:
         self._values = Ring(max(self.settings.centre_over, self.settings.warm_up), width)
         self._residuals = ThinnedRing(self.settings.kept, width, thinning=self.settings.thinning)
         self._aside = Ring(self.settings.kept, width)
+        self._trend = Trend(width)
+        self._trends = ThinnedRing(
+            max(self.settings.kept // _TREND_EVERY, self.settings.warm_up), width, thinning=self.settings.thinning
+        )
+        self._learned = 0
         self._refused = 0.0
         self._since_refresh = 0
         self._expectations = self._in_own_units()
@@ -107,6 +115,22 @@ class Reference:
         """Return signed distances in sigmas, shape (features,), within ±40; 0 where absent."""
         return standardise(self.residual(values), self.scale)
 
+    def follow(self, residual: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Take a window into the trend of all features and return that: distances from the centre, NaN where absent.
+
+        Args:
+            residual: of the window; each window once, in order.
+        """
+        return self._trend.follow(residual, self.scale)
+
+    def trends(self) -> NDArray[np.float32]:
+        """Return trends that past windows had, oldest first."""
+        return self._trends.rows()
+
+    def calm(self) -> None:
+        """Let the trend begin at the centre again."""
+        self._trend.calm()
+
     def expectations(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return centre and sigma of every feature in its own unit, NaN where there is no reference.
 
@@ -128,8 +152,12 @@ class Reference:
 
     # What it learns
 
-    def learn(self, values: NDArray[np.float64]) -> None:
-        """Take in an ordinary window (or any window during warm-up)."""
+    def learn(self, values: NDArray[np.float64], trend: NDArray[np.float64] | None = None) -> None:
+        """Take in an ordinary window (or any window during warm-up).
+
+        Args:
+            trend: what ``follow`` returned for it.
+        """
         compared = self.scope.forward(values)
         self._values.push(compared)
         if not self.ready:
@@ -137,6 +165,9 @@ class Reference:
                 self._begin(self._values.newest())
             return
         self._residuals.push(compared - self.centre)
+        self._learned += 1
+        if trend is not None and self._learned % _TREND_EVERY == 0:
+            self._trends.push(trend)
         self._refused = max(0.0, self._refused - 1.0)
         if self._refused == 0.0:
             self._aside.refill(self._aside.newest(0))
@@ -168,6 +199,8 @@ class Reference:
         self._values = self._values.realigned(source)
         self._residuals = self._residuals.realigned(source)
         self._aside = self._aside.realigned(source)
+        self._trend = self._trend.realigned(source)
+        self._trends = self._trends.realigned(source)
         self.scope = scope
         self.revision += 1
         self._expectations = self._in_own_units()
@@ -181,6 +214,8 @@ class Reference:
         self._residuals.refill(values - median(values))
         self.regime += 1
         self._refresh()
+        self._trends.refill(trends(self._residuals.near()[-len(values) :], self.scale))
+        self._trend.calm()
 
     def _refresh(self) -> None:
         values = self._values.newest()
@@ -209,6 +244,8 @@ class Reference:
             "near": self._residuals.near(),
             "far": self._residuals.far(),
             "aside": self._aside.newest(),
+            "trends": self._trends.near(),
+            "far_trends": self._trends.far(),
         }
 
     @classmethod
@@ -227,7 +264,7 @@ class Reference:
             source = _source(from_bytes(state["names"]), np.asarray(state["log"], dtype=np.bool_), scope)
             reference = cls(scope, settings)
             counters = np.asarray(state["counters"], dtype=np.float64)
-            rows = {name: np.asarray(state[name], dtype=np.float32) for name in ("values", "near", "far", "aside")}
+            rows = {name: np.asarray(state[name], dtype=np.float32) for name in _ROWS}
             reference.revision, reference.regime = int(counters[0]), int(counters[1])
             reference._since_refresh, reference._refused = int(counters[2]), float(counters[3])
             reference.centre = realign(np.asarray(state["centre"], dtype=np.float64), source)
@@ -236,6 +273,7 @@ class Reference:
             reference._values.refill(realign(rows["values"], source))
             reference._residuals.refill(realign(rows["near"], source), realign(rows["far"], source))
             reference._aside.refill(realign(rows["aside"], source))
+            reference._trends.refill(realign(rows["trends"], source), realign(rows["far_trends"], source))
         except (KeyError, ValueError, IndexError, TypeError) as error:
             raise BadInputError(f"reference is damaged: {error}", hint="it is learned anew") from error
         return reference

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from unveil.records.verdict import Vote
 
-DEFAULT_RULE = "zscore|mahalanobis"
+DEFAULT_RULE = "shift"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +49,8 @@ def parse_rule(text: str, known: tuple[str, ...]) -> Rule:
     """Return the rule that a text writes.
 
     Args:
-        text: names joined by ``|`` (any of them), or ``KofN`` over all known detectors.
-        known: names of all detectors.
+        text: names joined by ``|`` (any of them), or ``KofN`` over the first N known detectors.
+        known: names of all detectors; the paper's three come first.
 
     Raises:
         BadInputError: an unknown detector, or numbers that do not fit.
@@ -59,9 +59,9 @@ def parse_rule(text: str, known: tuple[str, ...]) -> Rule:
     counted = re.fullmatch(r"([0-9]{1,3})of([0-9]{1,3})", text.strip())
     if counted:
         needed, total = int(counted[1]), int(counted[2])
-        if total != len(known) or not 1 <= needed <= total:
+        if not 1 <= needed <= total <= len(known):
             raise BadInputError(f"rule {text!r} counts {needed} of {total}, there are {len(known)}", hint=hint)
-        return Rule(text=f"{needed}of{total}", members=known, needed=needed)
+        return Rule(text=f"{needed}of{total}", members=known[:total], needed=needed)
     names = tuple(dict.fromkeys(name.strip() for name in text.split("|")))
     unknown = [name for name in names if name not in known]
     if unknown:

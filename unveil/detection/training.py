@@ -79,6 +79,7 @@ def held_out(
     kinds: tuple[DetectorKind, ...],
     estimators: Estimators | None,
     seed: int = 0,
+    gap: int = GAP,
 ) -> dict[str, NDArray[np.float64]]:
     """Return detector → score of each window by a detector, centre and sigma that did not see its stretch of time.
 
@@ -86,7 +87,7 @@ def held_out(
     windows left out at random would score as if they had been seen (in-sample thresholds gave up to 53 % false alarms).
     """
     scores = {kind.name: np.zeros(len(residuals)) for kind in kinds}
-    for inside, outside in _blocks(len(residuals)):
+    for inside, outside in _blocks(len(residuals), gap):
         centre = np.nan_to_num(median(residuals[outside]))
         seen = residuals[outside] - centre
         scale = _scale(seen, floor)
@@ -102,9 +103,9 @@ def _scale(residuals: NDArray[np.floating], floor: NDArray[np.float64]) -> NDArr
     return np.maximum(spread(residuals), floor)
 
 
-def _blocks(count: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+def _blocks(count: int, gap: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """Yield positions of a held-out stretch and of the rest, without the windows that overlap both."""
     positions = np.arange(count)
     for inside in np.array_split(positions, min(BLOCKS, count)):
-        near = (positions >= inside[0] - GAP) & (positions <= inside[-1] + GAP)
+        near = (positions >= inside[0] - gap) & (positions <= inside[-1] + gap)
         yield inside, positions[~near]

@@ -18,6 +18,7 @@ from unveil.detection.ensemble import Ensemble, EnsembleSettings
 from unveil.engine.trail import Trail
 from unveil.features.catalogue import FEATURES
 from unveil.features.extract import Extractor
+from unveil.features.load import is_load
 from unveil.features.progress import Progress
 from unveil.matching.correlate import Correlator
 from unveil.matching.episodes import EpisodeTracker
@@ -223,7 +224,9 @@ class Pipeline:
             declared = FEATURES[feature.name]
             if not declared.detect and feature.name not in self._compared:
                 return None
-            return Trait(subsystem=declared.subsystem, log=declared.log, judged=declared.detect)
+            return Trait(
+                subsystem=declared.subsystem, log=declared.log, judged=declared.detect, load=is_load(feature.name)
+            )
 
         return select(layout, trait)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unveil.detection.rule import DEFAULT_RULE
 from unveil.engine.state_dir import default_state_dir
 from unveil.errors import BadInputError
 
@@ -33,7 +34,7 @@ class Settings:
         host_root: where procfs and sysfs of the host are mounted.
         profile: how far automation may go at most on this host; a remediation's own mode only lowers it. ``site``
             takes what the knowledge base's inventory/profiles.yml says, which is to observe where it is silent.
-        rule: which detectors decide, e.g. ``zscore|mahalanobis`` or ``2of3``.
+        rule: which detectors decide, e.g. ``shift``, ``zscore|mahalanobis`` or ``2of3``.
         false_alarms_per_day: anomalous stretches a day to expect on an ordinary host. An anomaly only says where to
             look; episodes and fixes come from fingerprints, whether or not a window is anomalous.
         ordinary_hours, notable_days, journal_mb: how long the journal keeps ordinary windows; anomalous and matching
@@ -47,7 +48,7 @@ class Settings:
     kb: str = ""
     host_root: Path = Path("/")
     profile: str = "site"
-    rule: str = "zscore|mahalanobis"
+    rule: str = DEFAULT_RULE
     false_alarms_per_day: float = 24.0
     ordinary_hours: float = 24.0
     notable_days: float = 30.0

@@ -1,0 +1,14 @@
+"""What tells how much is done is told from what tells how well."""
+
+from __future__ import annotations
+
+from unveil.features.catalogue import FEATURES
+from unveil.features.load import LOAD, is_load
+
+
+def test_each_beginning_of_the_load_is_that_of_a_feature_that_is_judged():
+    judged = [name for name, feature in FEATURES.items() if feature.detect]
+    assert [begin for begin in LOAD if not any(name.startswith(begin) for name in judged)] == []
+    left = [name for name in judged if not is_load(name)]
+    assert len(left) > 80
+    assert {"memory.thp_fault_alloc.rate", "network.tcp_retrans.rate", "storage.psi_some.rate"} <= set(left)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import shutil
 import threading
 import time
 from dataclasses import dataclass, field, replace
@@ -187,7 +188,7 @@ class Rig:
         self.now += 1.0
         return self.driver.second(self.vector(), lambda fingerprint, entity: self.matching)
 
-    def until(self, run: Run, *states: RunState, seconds: float = 40.0) -> Run:
+    def until(self, run: Run, *states: RunState, seconds: float = 90.0) -> Run:
         """Let real seconds pass, at once when nothing else is waited for, until a run stands in one of some states."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -280,91 +281,14 @@ def make_episode() -> Callable[..., Episode]:
     return episode_of
 
 
-FINGERPRINT = """\
-apiVersion: unveil/v1
-kind: Fingerprint
-name: some_dirt
-id: 7c0a8d0e-1111-4222-8333-444455556666
-title: Some memory is dirty
-status: test
-level: low
-description: |
-  Holds on any host that has memory at all.
-author: the tests
-owner: the tests
-date: "2026-11-29"
-references: [https://docs.kernel.org/admin-guide/sysctl/vm.html]
-tags: [subsystem.memory, cause.test, impact.none]
-group_by: host
-signature:
-  clauses:
-    dirty: {feature: memory.dirty.mean, gt: 0}
-  condition: dirty
-  for: 1s
-  keep_firing_for: 3s
-falsepositives: [everything]
-fields: [memory.dirty.mean]
-remediations: [some_fix]
-"""
-CASES = """\
-apiVersion: unveil/v1
-kind: FingerprintTest
-fingerprint: some_dirt
-interval: 1s
-cases:
-  - {name: dirt is seen, expect: match, at: 3s, features: {memory.dirty.mean: 5x6}}
-  - {name: no word of it is unknown, expect: unknown, at: 3s, features: {memory.dirty.mean: _x6}}
-"""
-REMEDIATION = """\
-apiVersion: unveil/v1
-kind: Remediation
-name: some_fix
-id: 47ffa719-1111-4222-8333-444455556666
-title: Write a ratio
-status: test
-description: |
-  Writes a number into a file of a scratch host, for the tests.
-author: the tests
-owner: the tests
-date: "2026-11-29"
-references: [https://docs.kernel.org/admin-guide/sysctl/vm.html]
-tags: [subsystem.memory, cause.test, impact.none]
-remediates: [some_dirt]
-ansible: {apply: apply.yml, timeout: 60s}
-variables:
-  ratio: {type: integer, default: 30, min: 1, max: 60}
-settings:
-  - {address: "sysctl:vm.dirty_ratio", value: "{{ ratio }}"}
-mode: approve
-risk: {impact: low, reversible: true, interrupts_workload: false, requires_reboot: false, notes: none}
-preconditions: [still_matching, no_silence]
-limits: {cooldown: 30m, max_attempts: 2, within: 24h}
-approval: {expires: 30m}
-rollback: {triggers: [apply_failed, verify_failed, canceled, timeout, operator], available_for: 24h}
-verify:
-  within: 60s
-  settings_hold_for: 3s
-  fingerprint_clear_for: 6s
-  improve:
-    - {feature: memory.dirty.mean, direction: down, effect: 0.05}
-"""
-
-
 @pytest.fixture
 def kb(tmp_path: Path) -> Path:
     """Give a small knowledge base whose one fingerprint matches on any host."""
-    import shutil
-
-    root = tmp_path / "small-kb"
+    root = Path(shutil.copytree(Path(__file__).parent / "small_kb", tmp_path / "small-kb"))
     shipped = MODULES.parents[1]
-    (root / "fingerprints/memory").mkdir(parents=True)
-    (root / "playbooks/some_fix").mkdir(parents=True)
     (root / "inventory").mkdir()
     shutil.copytree(MODULES, root / "playbooks/modules", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(shipped / "schemas", root / "schemas")
-    (root / "fingerprints/memory/some_dirt.yml").write_text(FINGERPRINT)
-    (root / "fingerprints/memory/some_dirt.test.yml").write_text(CASES)
-    (root / "playbooks/some_fix/remediation.yml").write_text(REMEDIATION)
     shutil.copy(shipped / "playbooks/relax_dirty_limits/apply.yml", root / "playbooks/some_fix/apply.yml")
     return root
 

@@ -21,7 +21,7 @@ options:
       address:
         description: >-
           C(file:/sys/...), C(sysctl:NAME), C(irq:N/smp_affinity_list), C(cgroup:PATH/FILE), C(ethtool:NIC/ring/rx),
-          C(nvml:UUID/power_limit) or C(service:UNIT/active).
+          C(nvml:UUID/power_limit), C(service:UNIT/active) or C(irqbalance:N/banned).
         type: str
         required: true
       value:

@@ -78,8 +78,7 @@ SERVICE = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.@:-]{0,127}\.(?:service|timer|so
 CGROUP_FILE = re.compile(r"(?:cpu|cpuset|memory|io|blkio|pids|hugetlb)\.[A-Za-z0-9_.]{1,64}")
 CHOICE = re.compile(r"(?:[\w+./-]+[ \t]+)*\[[\w+./-]+\](?:[ \t]+[\w+./-]+)*")
 IDS = re.compile(r"[0-9]{1,5}(?:-[0-9]{1,5})?(?:,[0-9]{1,5}(?:-[0-9]{1,5})?)*")
-IRQBALANCE = re.compile(r"([0-9]{1,9})/(banned)")
-DEVICES = {"ethtool": ETHTOOL, "service": SERVICE, "irqbalance": IRQBALANCE}
+DEVICES = {"ethtool": ETHTOOL, "service": SERVICE, "irqbalance": re.compile(r"([0-9]{1,9})/(banned)")}
 LIST_NAMES = ("_list", "cpulist", "cpuset.cpus", "cpuset.mems", ".effective_cpus", ".effective_mems")
 MASK_NAMES = ("smp_affinity", "rps_cpus", "xps_cpus")
 

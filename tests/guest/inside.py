@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -223,8 +224,9 @@ class Treatment(threading.Thread):
     def _by_playbook(self, run: dict[str, Any]) -> None:
         """Approve, apply, verify and roll back as an operator does it; the watcher and ansible-playbook act."""
         told, applied_s = self.told, time.monotonic()
-        self._client.call("approve", id=run["id"], hash=run["plan"]["hash"])
-        self._client.call("apply", id=run["id"], hash=run["plan"]["hash"])
+        for order in ("approve", "apply"):  # refused while the newest window does not tell whether it still matches
+            given = partial(self._client.call, order, id=run["id"], hash=run["plan"]["hash"])
+            self.wait(f"taken: {order}", lambda given=given: given() or True, seconds=90)
         told["ended"] = self.wait("applied and verified", lambda: self._ended(run["id"]), seconds=300)
         story = self._client.call("run", id=run["id"])["run"]["steps"]
         told["steps"] = [f"{each['state']}: {each['cause']} {each['detail']}" for each in story]

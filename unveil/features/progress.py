@@ -126,7 +126,7 @@ class Progress:
 
     def push(self, window: Window) -> SampleBlock:
         """Take what is new in a window; return what is known now as a sample at its end, NaN while nothing is."""
-        for each in self._followers:
+        for each in self._asked():
             each.push(window)
         step = self.rhythm
         known = (np.nan,) * 3 if step is None else (1.0 / step.period_s, step.period_s, step.confidence)
@@ -144,7 +144,7 @@ class _Follower:
 
     def __init__(self, signal: Signal) -> None:
         self.signal = signal
-        self._tracker = RhythmTracker(signal.sight)
+        self._tracker = RhythmTracker(signal.sight, floor=signal.floor)
         self._columns: dict[Layout, NDArray[np.intp]] = {}
         self._until_ns = 0
         self._placed: tuple[float, float] | None = None  # end of the last interval, and what happened since
@@ -191,9 +191,17 @@ class _Follower:
         if len(times) < 2:
             return False
         parted, self._newest_s = self._newest_s not in (None, times[0]), float(times[-1])
-        amounts = np.nan_to_num(np.diff(block.values[begin:, columns], axis=0)).sum(axis=1)
+        counted = block.values[begin:, columns]
+        steps = counted[1:] - counted[:-1]
+        amounts = steps.sum(axis=1)
+        if not np.isfinite(amounts).all():
+            amounts = np.where(np.isfinite(steps), steps, 0.0).sum(axis=1)
         # A counter that went back has begun anew: what it did meanwhile is not known.
-        if parted or np.diff(times).max() > max(_GAP_S, _GAP * self.signal.sight.interval_s) or amounts.min() < 0:
+        if (
+            parted
+            or (times[1:] - times[:-1]).max() > max(_GAP_S, _GAP * self.signal.sight.interval_s)
+            or amounts.min() < 0
+        ):
             self._tracker.push(np.array([np.nan]))
             self._placed = None
         else:
@@ -212,10 +220,13 @@ class _Follower:
         known = np.concatenate(([until_s], times))
         counted = np.concatenate(([0.0, left], left + np.cumsum(amounts)))
         places = until_s + interval_s * np.arange(1, 1 + int((times[-1] - until_s) / interval_s + 1e-6))
-        even = np.interp(places, known, counted)
-        if len(places):
-            self._placed = float(places[-1]), float(counted[-1] - even[-1])
-        return np.diff(even, prepend=0.0)
+        even: NDArray[np.float64] = np.interp(places, known, counted)
+        if not len(places):
+            self._placed = until_s, float(counted[-1])
+            return even
+        self._placed = float(places[-1]), float(counted[-1] - even[-1])
+        even[1:] -= even[:-1].copy()
+        return even
 
     def _columns_of(self, layout: Layout) -> NDArray[np.intp]:
         columns = self._columns.get(layout)

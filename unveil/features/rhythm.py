@@ -135,35 +135,44 @@ def _between(power: NDArray[np.float64], peak: int) -> float:
 
 
 class RhythmTracker:
-    """Follow the rhythm of one counter. A rhythm is told once three looks in a row agree within three percent."""
+    """Follow the rhythm of one counter. A rhythm is told once three looks in a row agree within three percent.
 
-    def __init__(self, sight: Sight) -> None:
+    Attributes:
+        level: what happens in a second, on average over the stretch of the last look; nothing before the first.
+    """
+
+    def __init__(self, sight: Sight, *, floor: float = 0.0) -> None:
+        """Make a tracker.
+
+        Args:
+            floor: level below which there is no rhythm, and nothing is looked for.
+        """
         self._sight = sight
+        self._floor = floor
         self._amounts: deque[float] = deque(maxlen=sight.stretch)
         self._looks: deque[Rhythm | None] = deque(maxlen=AGREEING)
         self._since = 0
+        self.level = 0.0
 
     def push(self, amounts: NDArray[np.float64]) -> None:
         """Take what happened in the newest intervals, oldest first; a gap (NaN) begins anew."""
         if not np.isfinite(amounts).all():
             self._amounts.clear()
             self._looks.clear()
+            self.level = 0.0
             return
         self._amounts.extend(amounts.tolist())
         self._since += len(amounts)
         if self._since >= self._sight.every and self.enough:
             self._since = 0
-            self._looks.append(rhythm(np.fromiter(self._amounts, np.float64), self._sight))
+            stretch = np.fromiter(self._amounts, np.float64)
+            self.level = float(stretch.mean()) / self._sight.interval_s
+            self._looks.append(rhythm(stretch, self._sight) if self.level >= self._floor else None)
 
     @property
     def enough(self) -> bool:
         """Tell whether there are samples enough to look at."""
         return len(self._amounts) >= self._sight.least
-
-    @property
-    def level(self) -> float:
-        """Return what happens in a second, on average over the stretch."""
-        return sum(self._amounts) / (len(self._amounts) * self._sight.interval_s) if self._amounts else 0.0
 
     @property
     def rhythm(self) -> Rhythm | None:

@@ -9,14 +9,17 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from unveil.cli.kb_backtest import draw_against
 from unveil.cli.kb_open import usable_knowledge
 from unveil.cli.main import main
 from unveil.engine import last_backtest
 from unveil.host.replay import Replay
+from unveil.knowledge.backtest import BacktestReport, Score
 
 DEMO = Path(__file__).parents[2] / "unveil/demo/recording.parquet"
 NAME = "reduced_huge_page_coverage"
@@ -152,3 +155,29 @@ def _reading(parent: int) -> list[str]:
     """Return the processes of a backtest that have begun to read a recording."""
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
     return [child for child in children if "libarrow" in Path(f"/proc/{child}/maps").read_text()]
+
+
+def test_figures_that_moved_since_a_revision_are_shown_then_and_now(capsys: pytest.CaptureFixture[str]) -> None:
+    def figures(**given: float | None) -> Score:
+        return replace(
+            Score(
+                fingerprint="f", intervals=2, found=1, first_s=(10.0,), fires=1, other_fires=0, false_fires=0,
+                hit_rate=0.5, coverage=None, agreement=0.5, contamination=None, false_per_day=0.0, false_low=0.0,
+                false_high=3.0,
+            ),
+            **given,  # type: ignore[arg-type]  # a figure each
+        )  # fmt: skip
+
+    def told(*scores: Score) -> BacktestReport:
+        return BacktestReport(
+            recordings=("a",), healthy_s=60.0, scores=scores, confusion={}, actions={}, missed=(), unexpected=()
+        )
+
+    draw_against(told(figures()), told(figures(found=2, hit_rate=0.75, agreement=None)), "main")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "against main" in said
+    assert "f 1 → 2 (+1) 10.0 0 0 50.0% → 75.0% (+25.0%) - 50.0% → -" in said
+    draw_against(told(), told(figures()), "main")
+    assert "f - → 1 - → 10.0" in " ".join(capsys.readouterr().out.split())
+    draw_against(told(figures()), told(figures()), "main")
+    assert "against main: every figure is the same" in capsys.readouterr().out

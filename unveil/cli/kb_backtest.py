@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+    from unveil.engine.backtesting import Job
     from unveil.knowledge.backtest import Action, BacktestReport, Score, Trace
 
 DESCRIPTION = """Watch labelled recordings as if they were live, and score every fingerprint: what it found, how soon,
@@ -27,6 +29,11 @@ Where this host has a state directory, the figures are kept there too: the cockp
 Exit 1 when a labelled fault is missed or something fires in time labelled otherwise; with --expect, when an expectation
 does not hold (and what is unexpected is up to --unexpected)."""
 EXAMPLE = "unveil kb backtest recordings/*.parquet --kb . --expect expectations.yml"
+FIGURES = {
+    "found": "d", "first_median_s": ".1f", "other_fires": "d", "false_fires": "d", "hit_rate": ".1%",
+    "coverage": ".1%", "agreement": ".1%",
+}  # fmt: skip
+"""What --against compares, and how it is written."""
 PROFILES = ("auto", "approve", "manual", "observe", "site")
 
 
@@ -49,6 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how far automation may go, for the actions; site takes inventory/profiles.yml (default: auto, "
         "so each fix as far as it allows itself)",
     )  # fmt: skip
+    parser.add_argument(
+        "--against", metavar="REVISION", help="also watch with this git revision (or folder), and show what differs"
+    )
     parser.add_argument("--rule", default="", metavar="RULE", help="which detectors decide, e.g. 'zscore|mahalanobis'")
     kb_recordings.add_processes(parser)
     parser.add_argument("--seed", type=int, default=0, help="of the models (default: 0, so two runs agree)")
@@ -76,17 +86,65 @@ def run(arguments: argparse.Namespace) -> int:
             labels_of(job, names)
     traces = kb_recordings.watch(jobs, arguments)
     found = report(traces, names)
+    before = None if arguments.against is None else _before(jobs, names, arguments)
     broken = tuple(unmet(wanted, traces))
     last_backtest.keep(connect.state_dir(arguments).path, found, revisions, at_s=time.time())
     if arguments.json:
-        draw.print_json({**encode(found), "unmet": list(broken)})
+        against = {} if before is None else {"against": {"revision": arguments.against, **encode(before)}}
+        draw.print_json({**encode(found), "unmet": list(broken), **against})
     else:
         _draw(found, traces, verbose=arguments.verbose)
+        if before is not None:
+            draw_against(before, found, arguments.against)
         for line in broken:
             draw.line(f"not met: {draw.plain(line, 500)}", style="bold red")
     if not arguments.expect:
         return 1 if found.missed or found.unexpected else 0
     return 1 if broken or (found.unexpected and arguments.unexpected == "fail") else 0
+
+
+def _before(jobs: Sequence[Job], names: Sequence[str], arguments: argparse.Namespace) -> BacktestReport:
+    """Return the figures of another revision on the same recordings, with the labels of today."""
+    from unveil.knowledge.backtest import report
+    from unveil.knowledge.content import knowledge_root
+    from unveil.knowledge.revisions import knowledge_at
+
+    with knowledge_at(arguments.against, knowledge_root(arguments.kb)) as folder:
+        then = [each.name for each in usable_knowledge(str(folder)).fingerprints]
+        known = tuple(sorted({*names, *then}))
+        old = [replace(job, kb=str(folder), names=known) for job in jobs]
+        what = f"watching recordings with {draw.plain(arguments.against, 60)}"
+        return report(kb_recordings.watch(old, arguments, what=what), then)
+
+
+def draw_against(before: BacktestReport, after: BacktestReport, revision: str) -> None:
+    """Show each fingerprint whose figures are others than at a revision."""
+    was, now = ({each.fingerprint: each for each in found.scores} for found in (before, after))
+    rows = [
+        (name, *(_moved(figure, was.get(name), now.get(name)) for figure in FIGURES))
+        for name in dict.fromkeys((*now, *was))
+        if was.get(name) != now.get(name) and any(_speaks(found[name]) for found in (was, now) if name in found)
+    ]
+    shown = draw.plain(revision, 60)
+    if rows:
+        draw.line(f"against {shown}")
+        draw.table(("fingerprint", "found>", "first>", "other>", "false>", "hits>", "covers>", "agrees>"), rows)
+    else:
+        draw.line(f"against {shown}: every figure is the same")
+
+
+def _moved(figure: str, was: Score | None, now: Score | None) -> str:
+    """Return a figure then and now, and by how much it moved; once where it is the same."""
+    then, this = (None if each is None else getattr(each, figure) for each in (was, now))
+    unit = FIGURES[figure]
+    if then == this:
+        return _figure(this, unit)
+    delta = f" ({_figure(this - then, unit, sign='+')})" if then is not None and this is not None else ""
+    return f"{_figure(then, unit)} → {_figure(this, unit)}{delta}"
+
+
+def _figure(value: float | None, unit: str, sign: str = "") -> str:
+    return "-" if value is None else f"{value:{sign}{unit}}"
 
 
 def _draw(found: BacktestReport, traces: Sequence[Trace], *, verbose: bool) -> None:

@@ -13,13 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from unveil.knowledge.backtest import Trace
     from unveil.knowledge.behaviour import Behaviour
     from unveil.knowledge.change import Change
     from unveil.knowledge.difference import Side
 
 DESCRIPTION = """Compare two knowledge bases, each a folder or a git revision: what matches more now and what less, what
-may do more to a host, what is only text; and, watching recordings with both, what fires and would be done differently.
-Without B, A is compared with the knowledge base as it is (--kb).
+may do more to a host, what is only text; and, watching recordings with both, what fires and would be done differently,
+and how far that reaches: recordings, windows, hosts, and the fixes that could newly run. Without B, A is compared with
+the knowledge base as it is (--kb).
 
 Exit 1 when there are differences, 0 when there are none, 2 when a side cannot be loaded. `--format markdown` is made
 for the comment of a pull request."""
@@ -40,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the differences."""
+    from unveil.knowledge.blast_radius import blast_radius
     from unveil.knowledge.content import knowledge_root
     from unveil.knowledge.difference import compare, read_side
     from unveil.knowledge.revisions import knowledge_at
@@ -50,27 +53,36 @@ def run(arguments: argparse.Namespace) -> int:
     with knowledge_at(arguments.before, root) as one, knowledge_at(after, root) as other:
         old, new = read_side(one, arguments.before), read_side(other, after)
         changes = compare(old, new)
-        watched, behaviour = _behaviour(old, new, (one, other), changes, arguments)
+        traces, behaviour = _behaviour(old, new, (one, other), changes, arguments)
+    watched = tuple(trace.recording for trace in traces)
+    reach = blast_radius(old.knowledge, new.knowledge, behaviour, traces)
     form = "json" if arguments.json else arguments.format
     if form == "json":
-        told = {"changes": encode(changes), "recordings": list(watched), BEHAVIOUR: encode(behaviour)}
+        told = {
+            "changes": encode(changes),
+            "recordings": list(watched),
+            BEHAVIOUR: encode(behaviour),
+            "reach": encode(reach),
+        }
         draw.print_json(told)
     elif form == "markdown":
-        print(markdown(changes, watched, behaviour))
+        print(markdown(changes, watched, behaviour, reach.lines))
     else:
         for change in (*changes, *(each.change for each in behaviour)):
             line = f"{change.effect:9}  {change.kind} {change.name}: {change.what}"
             draw.line(draw.plain(line, 2000), style=STYLES.get(change.effect, ""))
         if watched and not behaviour:
             draw.line(unmoved(watched))
+        for line in reach.lines:
+            draw.line(f"reach      {draw.plain(line, 2000)}", style="bold")
         draw.line(summary(changes, behaviour))
     return 1 if changes or behaviour else 0
 
 
 def _behaviour(
     old: Side, new: Side, folders: tuple[Path, Path], changes: Sequence[Change], arguments: argparse.Namespace
-) -> tuple[tuple[str, ...], tuple[Behaviour, ...]]:
-    """Return the names of the recordings that both sides watched, and where they differ."""
+) -> tuple[tuple[Trace, ...], tuple[Behaviour, ...]]:
+    """Return what the newer side saw on the recordings that both watched, and where they differ."""
     from unveil.engine.backtesting import Job
     from unveil.knowledge.behaviour import differing
 
@@ -85,7 +97,7 @@ def _behaviour(
     ]
     traces = kb_recordings.watch(jobs, arguments, what="watching recordings with both")
     before, after = traces[: len(paths)], traces[len(paths) :]
-    return tuple(trace.recording for trace in after), tuple(differing(before, after))
+    return after, tuple(differing(before, after))
 
 
 def unmoved(watched: Sequence[str]) -> str:
@@ -105,7 +117,12 @@ def summary(changes: Sequence[Change], behaviour: Sequence[Behaviour] = ()) -> s
     return f"{differences}: {', '.join(f'{count} {effect}' for effect, count in counts.items())}{moved}"
 
 
-def markdown(changes: Sequence[Change], watched: Sequence[str] = (), behaviour: Sequence[Behaviour] = ()) -> str:
+def markdown(
+    changes: Sequence[Change],
+    watched: Sequence[str] = (),
+    behaviour: Sequence[Behaviour] = (),
+    reach: Sequence[str] = (),
+) -> str:
     """Return the differences as GitHub's Markdown: tables, and text-only edits folded away."""
     lines = ["### Knowledge base", "", summary(changes, behaviour)]
     lines += _table([change for change in changes if change.effect != "text"])
@@ -114,6 +131,8 @@ def markdown(changes: Sequence[Change], watched: Sequence[str] = (), behaviour: 
         lines += ["", title, *_table([each.change for each in behaviour])]
     elif watched:
         lines += ["", f"{unmoved(watched).capitalize()}."]
+    if reach:
+        lines += ["", "**How far it reaches**", "", *(f"- {_cell(line)}" for line in reach)]
     if text := [change for change in changes if change.effect == "text"]:
         lines += ["", "<details><summary>Text only</summary>", *_table(text), "", "</details>"]
     return "\n".join(lines)

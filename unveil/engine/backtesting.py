@@ -175,6 +175,7 @@ def watch_one(job: Job) -> Trace:
             fires=tuple(fires),
             actions=tuple(desk.actions),
             intervals=intervals,
+            host=watch.host,
         )
 
 

@@ -90,6 +90,7 @@ class Trace:
     fires: tuple[Fire, ...]
     actions: tuple[Action, ...]
     intervals: tuple[Interval, ...]
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

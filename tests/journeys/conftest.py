@@ -57,7 +57,7 @@ class Host:
             stdout=log, stderr=log, env={**os.environ, **self.environment},
         )  # fmt: skip
         log.close()
-        wait_for("the watcher answers", lambda: self.client.call("ping"), seconds=45)
+        wait_for("the watcher answers", lambda: self.client.call("ping"), seconds=90)
 
     def kill(self) -> None:
         assert self.process
@@ -69,7 +69,7 @@ class Host:
         self.client.close()
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            self.process.wait(20)
+            self.process.wait(60)
 
     def log(self) -> str:
         return (self.folder.parent / f"{self.folder.name}.log").read_text()

@@ -25,7 +25,7 @@ def test_the_default_profile_plans_when_asked_and_applies_nothing(
 ) -> None:
     watcher = host("--no-gpu")
     workload = patient("--megabytes", "256", "--seconds", "100", "--step", "0.05", "--activations", "8")
-    episode = watcher.episode("reduced_huge_page_coverage", f"cgroup:{workload.cgroup}", seconds=15)
+    episode = watcher.episode("reduced_huge_page_coverage", f"cgroup:{workload.cgroup}", seconds=60)
     run = watcher.client.call("plan", episode=episode["id"])
     assert run["plan"]["mode"] == "observe"
     assert run["plan"]["risk"].startswith("The setting holds for the whole host")

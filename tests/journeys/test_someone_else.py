@@ -75,7 +75,7 @@ def watcher(host: Callable[..., Any], throttled: Throttled) -> Any:
 
 
 def planned(watcher: Any) -> dict[str, Any]:
-    episode = watcher.episode("cgroup_cpu_quota_throttling", f"cgroup:{KEY}", seconds=40)
+    episode = watcher.episode("cgroup_cpu_quota_throttling", f"cgroup:{KEY}", seconds=90)
     run: dict[str, Any] = watcher.client.call("plan", episode=episode["id"])
     return run
 
@@ -135,7 +135,7 @@ def test_someone_who_changes_it_back_while_it_is_verified_is_named_and_not_fough
 ) -> None:
     run = verifying(watcher)
     throttled.quota.write_text("60000 100000\n")
-    assert watcher.ended(run["id"], seconds=30) == "reverted_by_other", watcher.log()
+    assert watcher.ended(run["id"], seconds=90) == "reverted_by_other", watcher.log()
     last = watcher.run(run["id"])["steps"][-1]
     assert "cpu.max reads '60000 100000'" in last["detail"]
     time.sleep(2)

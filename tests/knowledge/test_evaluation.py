@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unveil.knowledge.backtest import SeenWindow, Trace
@@ -78,6 +78,7 @@ def test_the_interval_of_f1_is_that_of_recordings_drawn_anew_and_needs_three() -
     assert (sure.f1_low, sure.f1_high) == (1.0, 1.0)
 
 
+@settings(deadline=None)  # a thousand resamplings take as long as the machine lets them
 @given(st.lists(st.text("!.?", min_size=1, max_size=40), min_size=1, max_size=5))
 def test_figures_are_shares_and_every_window_is_counted_once(said: list[str]) -> None:
     traces = [trace(each) for each in said]

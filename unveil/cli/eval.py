@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kb", metavar="DIR", help="knowledge base (default: the shipped one)")
     parser.add_argument(
         "--rule", action="append", metavar="RULE",
-        help="a combination, e.g. 'zscore|mahalanobis' or 2of3; may be given several times (default: each of them)",
+        help="a combination, e.g. 'zscore|mahalanobis' or 2of3; may be repeated (default: each, and the paper's)",
     )  # fmt: skip
     parser.add_argument(
         "--false-alarms-per-day", action="append", type=_rate, metavar="N",
@@ -114,10 +114,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+PAPERS = 3  # detectors of the paper; they come first
+
+
 def _every(known: tuple[str, ...]) -> list[str]:
-    """Return each detector, each OR of them, and each *k of n*."""
-    ors = ["|".join(chosen) for size in range(1, len(known) + 1) for chosen in combinations(known, size)]
-    return [*ors, *(f"{needed}of{len(known)}" for needed in range(2, len(known) + 1))]
+    """Return each detector, and each OR and each *k of n* of the paper's."""
+    papers = known[:PAPERS]
+    ors = ["|".join(chosen) for size in range(2, PAPERS + 1) for chosen in combinations(papers, size)]
+    return [*known, *ors, *(f"{needed}of{PAPERS}" for needed in range(2, PAPERS + 1))]
 
 
 Table = tuple[str, tuple[str, ...], list[tuple[object, ...]]]
@@ -157,7 +161,18 @@ def tables(scores: Sequence[DetectionScore]) -> list[Table]:
             (_name(each, rated=rated), *(_share(each.by_label[label].recall) for label in labels)) for each in scores
         ]
         found.append(("Recall of each fault", ("rule", *(f"{label}>" for label in labels)), rows))
+    found.append(_each_recording(scores, rated=rated))
     return found
+
+
+def _each_recording(scores: Sequence[DetectionScore], *, rated: bool) -> Table:
+    rows: list[tuple[object, ...]] = []
+    for recording in scores[0].by_recording if scores else ():
+        counts = [each.by_recording[recording] for each in scores]
+        told = (f"{_share(each.recall)} / {_share(each.false_share)}" for each in counts)
+        rows.append((recording, counts[0].found + counts[0].missed, counts[0].false + counts[0].quiet, *told))
+    columns = ("recording", "faulty>", "healthy>", *(f"{_name(each, rated=rated)}>" for each in scores))
+    return "Each recording: windows, faulty ones found / healthy ones that alarmed", columns, rows
 
 
 def _name(score: DetectionScore, *, rated: bool) -> str:

@@ -85,6 +85,7 @@ class DetectionScore:
         first_s: median seconds from the start of a fault to the end of its first anomalous window.
         seen, faults: faulty intervals with an anomalous window, and all of them.
         by_label: fault → its counts.
+        by_recording: recording → its counts: the lead-in of a fault and a busy neighbour are not lost in the sum.
         hit_rate, coverage, agreement, contamination: Table 2 of the paper.
     """
 
@@ -100,6 +101,7 @@ class DetectionScore:
     seen: int
     faults: int
     by_label: dict[str, Counts]
+    by_recording: dict[str, Counts]
     hit_rate: float | None
     coverage: float | None
     agreement: float | None
@@ -134,6 +136,7 @@ def score(rule: str, allowed: float, traces: Sequence[Trace], fingerprints: Sequ
         seen=len(told),
         faults=len(firsts),
         by_label=_by_label(traces),
+        by_recording={trace.recording: counts for trace, counts in zip(traces, each, strict=True)},
         hit_rate=figures.hit_rate,
         coverage=figures.coverage,
         agreement=figures.agreement,

@@ -195,6 +195,16 @@ class Browser:
             await self.call("Runtime.evaluate", expression="1")
             await asyncio.sleep(0.1)
 
+    async def reads(self, wanted: str, *, seconds: float = 30) -> None:
+        """Wait until a text stands on the page."""
+        end = time.monotonic() + seconds
+        while True:
+            told = await self.call("Runtime.evaluate", expression="document.body ? document.body.innerText : ''")
+            if wanted in (text := str(told["result"].get("value", ""))):
+                return
+            assert time.monotonic() < end, f"{wanted!r} is not in {text[:500]}"
+            await asyncio.sleep(0.1)
+
     async def press(self, key: str, code: int, text: str = "") -> None:
         await self.call("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, text=text)
         await self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
@@ -268,10 +278,7 @@ async def test_a_browser_sees_live_windows_and_cannot_act(watcher: Any, watched:
         profile.mkdir()
         async with browser(profile) as page:
             await page.call("Page.navigate", url=f"http://127.0.0.1:{port}/")
-            told = await page.call("Runtime.evaluate", expression="document.body.innerText")
-            await asyncio.sleep(1)
-            told = await page.call("Runtime.evaluate", expression="document.body.innerText")
-            assert "no entry" in told["result"]["value"], "no token, no entry"
+            await page.reads("no entry")  # no token
             await page.call("Page.navigate", url=link)
             await page.look("READ-ONLY")
             await page.look("gpu-node-17")
@@ -285,9 +292,7 @@ async def test_a_browser_sees_live_windows_and_cannot_act(watcher: Any, watched:
             assert len(picture) > 20_000, "something is drawn"
             assert watcher.orders == []
             await page.call("Page.navigate", url=link)
-            await asyncio.sleep(1)
-            told = await page.call("Runtime.evaluate", expression="document.body.innerText")
-            assert "no entry" in told["result"]["value"], "a link works once"
+            await page.reads("no entry")  # a link works once
     finally:
         served.terminate()
         served.wait(20)

@@ -27,14 +27,21 @@ _IN_HAND = {
 }
 
 
-def brief(seen: Seen) -> list[str]:
+def brief(seen: Seen, *, may_plan: bool = True) -> list[str]:
     """Return the worst open episode in three lines, or that nothing known explains the newest windows; else nothing.
 
     The worst is the one of the highest level among those that fire; of several the oldest.
+
+    Args:
+        may_plan: the key that plans a fix does so here.
     """
     opened = [each for each in seen.episodes if each.state is not EpisodeState.CLEARED]
     worst = min(opened, key=lambda each: (each.state is not EpisodeState.FIRING, -_level(each, seen)), default=None)
-    return _unexplained(seen) if worst is None else [_what(worst, seen), f"why   {_why(worst, seen)}", _do(worst, seen)]
+    return (
+        _unexplained(seen)
+        if worst is None
+        else [_what(worst, seen), f"why   {_why(worst, seen)}", _do(worst, seen, may_plan=may_plan)]
+    )
 
 
 def _level(episode: Episode, seen: Seen) -> int:
@@ -65,16 +72,16 @@ def _why(worst: Episode, seen: Seen) -> str:
     return "; ".join(part for part in (plain(", ".join(facts), 200), title) if part) or "Enter on it explains"
 
 
-def _do(worst: Episode, seen: Seen) -> str:
+def _do(worst: Episode, seen: Seen, *, may_plan: bool) -> str:
     known = seen.about.get(worst.fingerprint)
     runs = [each for each in seen.runs if each.plan.fingerprint == worst.fingerprint]
     of_this = next((each for each in runs if each.plan.episode == worst.id and each.state in _IN_HAND), None)
     if of_this is not None:
         return f"run   {_ended(of_this, seen)}; {_IN_HAND[of_this.state]}"
     fixes = ", ".join(plain(each) for each in known.fixes) if known else ""
-    helps = (
-        f"r plans {fixes}" if fixes else "no fix is known: a person has to judge" if known else "Enter on it explains"
-    )
+    helps = "no fix is known: a person has to judge" if known else "Enter on it explains"
+    if fixes:
+        helps = f"r plans {fixes}" if may_plan else f"a known fix is {fixes}"
     here = next((each for each in runs if each.plan.entity == worst.entity), None)
     last = here or (runs[0] if runs else None)
     where = "" if last is None or here is not None else f" on {words.entity(last.plan.entity)}"

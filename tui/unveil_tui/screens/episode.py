@@ -24,7 +24,7 @@ from unveil_tui.keys import Key, bindings, say_why_not, show_valid
 from unveil_tui.marking import ask_mark
 from unveil_tui.messages import Open, Told
 from unveil_tui.series import MOST, Series, candidates, decode_series, of_clause
-from unveil_tui.widgets.finder import clear_filter, find_in
+from unveil_tui.widgets.finder import Finder, clear_filter, find_in
 from unveil_tui.widgets.host_line import HostLine
 from unveil_tui.widgets.key_line import KeyLine
 from unveil_tui.widgets.row_table import RowTable
@@ -92,6 +92,7 @@ class EpisodeScreen(Screen[None]):
         with Vertical(id="runs-pane"):
             yield Static("runs", classes="title", markup=False)
             yield RowTable(RUN_COLUMNS, empty="nothing was planned or done about it yet", id="runs")
+        yield Finder()
         yield KeyLine()
 
     def on_mount(self) -> None:
@@ -270,10 +271,10 @@ class EpisodeScreen(Screen[None]):
         if (key := self.query_one("#runs", RowTable).cursor_key) is not None:
             self.post_message(Open("run", key))
 
-    async def action_find(self) -> None:
+    def action_find(self) -> None:
         """Filter the table in focus."""
         focused = self.focused
-        await find_in(self, focused if isinstance(focused, RowTable) else self.query_one("#clauses", RowTable))
+        find_in(self, focused if isinstance(focused, RowTable) else self.query_one("#clauses", RowTable))
 
     def action_back(self) -> None:
         """Clear the filter, else go back."""

@@ -12,7 +12,7 @@ from unveil_tui.drawing import words
 from unveil_tui.drawing.fleet import FLEET_COLUMNS, host_rows
 from unveil_tui.keys import Key, bindings, say_why_not, show_valid
 from unveil_tui.messages import Open
-from unveil_tui.widgets.finder import clear_filter, find_in
+from unveil_tui.widgets.finder import Finder, clear_filter, find_in
 from unveil_tui.widgets.key_line import KeyLine
 from unveil_tui.widgets.row_table import RowTable
 from unveil_tui.widgets.too_small import TooSmall
@@ -46,6 +46,7 @@ class FleetScreen(Screen[None]):
         yield TooSmall()
         yield Static("asking the hosts …", id="fleet-title", classes="title", markup=False)
         yield RowTable(FLEET_COLUMNS, empty="no host", id="hosts")
+        yield Finder()
         yield KeyLine()
 
     def on_mount(self) -> None:
@@ -91,9 +92,9 @@ class FleetScreen(Screen[None]):
         """Go to a host."""
         self.post_message(Open("host", event.key))
 
-    async def action_find(self) -> None:
+    def action_find(self) -> None:
         """Filter the hosts."""
-        await find_in(self, self.query_one("#hosts", RowTable))
+        find_in(self, self.query_one("#hosts", RowTable))
 
     def action_back(self) -> None:
         """Clear the filter."""

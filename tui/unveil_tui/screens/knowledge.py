@@ -16,7 +16,7 @@ from unveil_tui.drawing.knowledge import COLUMNS, description, knowledge_rows
 from unveil_tui.drawing.source import Trouble, trouble
 from unveil_tui.keys import Key, bindings, say_why_not, show_valid
 from unveil_tui.messages import Open
-from unveil_tui.widgets.finder import clear_filter, find_in
+from unveil_tui.widgets.finder import Finder, clear_filter, find_in
 from unveil_tui.widgets.host_line import HostLine
 from unveil_tui.widgets.key_line import KeyLine
 from unveil_tui.widgets.reader import Reader
@@ -65,6 +65,7 @@ class KnowledgeScreen(Screen[None]):
         yield RowTable(COLUMNS, empty="no fingerprint", id="fingerprints")
         with Reader(id="description"):
             yield Static(id="description-text", markup=False)
+        yield Finder()
         yield KeyLine()
 
     def on_mount(self) -> None:
@@ -184,9 +185,9 @@ class KnowledgeScreen(Screen[None]):
         """Have the watcher look at the files again."""
         bridge(self).order("reload", {}, lambda _: self.notify("the watcher looks at the files again", markup=False))
 
-    async def action_find(self) -> None:
+    def action_find(self) -> None:
         """Filter the fingerprints."""
-        await find_in(self, self.query_one("#fingerprints", RowTable))
+        find_in(self, self.query_one("#fingerprints", RowTable))
 
     async def action_back(self) -> None:
         """Clear the filter, else go back to the live screen."""

@@ -22,7 +22,7 @@ from unveil_tui.marking import ask_mark
 from unveil_tui.messages import Open
 from unveil_tui.seen import MAX_WINDOWS, Seen, window_key
 from unveil_tui.widgets.brief_panel import BriefPanel
-from unveil_tui.widgets.finder import clear_filter, find_in
+from unveil_tui.widgets.finder import Finder, clear_filter, find_in
 from unveil_tui.widgets.host_line import HostLine
 from unveil_tui.widgets.key_line import KeyLine
 from unveil_tui.widgets.row_table import RowTable
@@ -100,6 +100,7 @@ class LiveScreen(Screen[None]):
             with Vertical(id="right"):
                 yield Static(id="episodes-title", classes="title", markup=False)
                 yield RowTable(EPISODE_COLUMNS, empty="no episode: nothing that is known was seen", id="episodes")
+        yield Finder()
         yield KeyLine()
 
     def on_mount(self) -> None:
@@ -118,7 +119,7 @@ class LiveScreen(Screen[None]):
         if not self.is_current:
             return
         self.query_one(HostLine).show(seen, bridge(self).rights, time.time())
-        self.query_one(BriefPanel).show(brief(seen))
+        self.query_one(BriefPanel).show(brief(seen, may_plan=self._may_plan))
         self._draw_rhythm(seen)
         of_episodes = (seen.episodes, seen.silences, seen.marks)
         drawn = (seen.windows, *of_episodes, seen.gone_since_s, self._frozen)
@@ -132,6 +133,10 @@ class LiveScreen(Screen[None]):
         self._draw_windows(seen)
         show_valid(self)
 
+    @property
+    def _may_plan(self) -> bool:
+        return not bridge(self).rights.why_not("plan")
+
     def _draw_rhythm(self, seen: Seen) -> None:
         """Say the pace of the work; why there is none only where there is room for it."""
         text = words.rhythm(seen.status)
@@ -142,10 +147,11 @@ class LiveScreen(Screen[None]):
     def _draw_title(self, seen: Seen) -> None:
         opened = sum(1 for each in seen.episodes if each.state != "cleared")
         cleared = len(seen.episodes) - opened
+        fixes = ", r fixes" if self._may_plan else ""
         self._say(
             "#episodes-title",
             f"{words.count(opened, 'open episode')}{f', {cleared} cleared' if cleared else ''}"
-            f"{'; Tab goes there, Enter explains, r fixes' if opened else ''}"
+            f"{f'; Tab goes there, Enter explains{fixes}' if opened else ''}"
             f"{_filtered(self.query_one('#episodes', RowTable))}",
         )
 
@@ -328,9 +334,9 @@ class LiveScreen(Screen[None]):
             text = markdown.of_window(window, (), host=bridge(self).seen.host)
             bridge(self).export(text, f"unveil-window-{window.watch}-{window.index}.md")
 
-    async def action_find(self) -> None:
+    def action_find(self) -> None:
         """Filter the table in focus."""
-        await find_in(self, self._table())
+        find_in(self, self._table())
 
     def action_back(self) -> None:
         """Clear the filter, else follow again."""

@@ -17,7 +17,7 @@ from unveil_tui.drawing import words
 from unveil_tui.drawing.rows import RUN_COLUMNS, run_rows
 from unveil_tui.keys import Key, bindings, say_why_not, show_valid
 from unveil_tui.messages import Open, Told
-from unveil_tui.widgets.finder import clear_filter, find_in
+from unveil_tui.widgets.finder import Finder, clear_filter, find_in
 from unveil_tui.widgets.host_line import HostLine
 from unveil_tui.widgets.key_line import KeyLine
 from unveil_tui.widgets.row_table import RowTable
@@ -72,6 +72,7 @@ class RunsScreen(Screen[None]):
         yield HostLine(id="host")
         yield Static("runs, newest first", id="runs-title", classes="title", markup=False)
         yield RowTable(RUN_COLUMNS, empty="no run yet: r on an episode plans its fix", id="runs")
+        yield Finder()
         yield KeyLine()
 
     def on_mount(self) -> None:
@@ -155,9 +156,9 @@ class RunsScreen(Screen[None]):
         """Open a run."""
         self.post_message(Open("run", event.key))
 
-    async def action_find(self) -> None:
+    def action_find(self) -> None:
         """Filter the runs."""
-        await find_in(self, self.query_one("#runs", RowTable))
+        find_in(self, self.query_one("#runs", RowTable))
 
     async def action_back(self) -> None:
         """Clear the filter, else go back to the live screen."""

@@ -1,7 +1,4 @@
-"""Finder: the line that filters a table as one types. Esc clears it and keeps the selection, Enter keeps it.
-
-It is made when it is first asked for: the styles of an input are the dearest of a first screen.
-"""
+"""Finder: the line that filters a table as one types. Esc clears it and keeps the selection, Enter keeps it."""
 
 from __future__ import annotations
 
@@ -16,17 +13,14 @@ if TYPE_CHECKING:
     from unveil_tui.widgets.row_table import RowTable
 
 
-async def find_in(screen: Screen[Any], table: RowTable) -> None:
-    """Open the finder of a screen, above its keys, on one of its tables."""
-    if not (finders := screen.query(Finder)):
-        await screen.mount(Finder(), before="KeyLine")
-        finders = screen.query(Finder)
-    finders.first().open(table)
+def find_in(screen: Screen[Any], table: RowTable) -> None:
+    """Open the finder of a screen on one of its tables."""
+    screen.query_one(Finder).open(table)
 
 
 def clear_filter(screen: Screen[Any]) -> bool:
     """Clear the filter of a screen; tell whether there was one."""
-    return any(finder.clear_filter() for finder in screen.query(Finder))
+    return screen.query_one(Finder).clear_filter()
 
 
 class Finder(Input):

@@ -39,8 +39,8 @@ MISTAKES = [
         "31:21: error K502: verify.within 60s ends before values of cpu.psi_some.rate count",
     ]),
     (REMEDIATION, "cpu.psi_some.rate, direction: up", "cpu.progress_step.last, direction: up", [
-        ("31:21: error K502: cpu.progress_step.last looks a minute back, so it would be compared with itself (say after: "
-         "80s)"),
+        ("31:21: error K502: cpu.progress_step.last looks a minute back, so it would be compared with itself "
+         "(say after: 80s)"),
     ]),
     (REMEDIATION, "cooldown: 30m", "cooldown: 30s", [
         "24:20: error K506: cooldown 30s ends before verification, 60s",

@@ -55,8 +55,8 @@ MISTAKES = [
         "4:39: error K005: the freeze ends before it begins",
     ]),
     (PROFILES, "default: observe",
-     "default: observe\n"
-     "roles: [{name: admin, users: [root]}, {name: admin, groups: [adm]}]\napprovals: {high: admni}", [
+     ("default: observe\n"
+      "roles: [{name: admin, users: [root]}, {name: admin, groups: [adm]}]\napprovals: {high: admni}"), [
         "4:46: error K005: the role admin is there twice",
         "5:19: error K401: there is no role 'admni', so nobody could approve it (did you mean admin?)",
     ]),

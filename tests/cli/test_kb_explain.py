@@ -55,5 +55,11 @@ def test_a_correlation_is_explained_too(few: Path, capsys: pytest.CaptureFixture
     said = " ".join(capsys.readouterr().out.split())
     assert "at least 2 different entities fire of gpu_power_limit_below_default, within 60" in said
     assert "nothing is done about the episodes" in said
+    assert "It has no fix of its own." in said
+    assert "restore_gpu_power_limit" in said
     assert main(["kb", "explain", "--kb", str(few), "power_limit_on_several_gpus", "--json"]) == 0
-    assert '"correlation"' in capsys.readouterr().out
+    told = json.loads(capsys.readouterr().out)
+    assert told["correlation"]["name"] == "power_limit_on_several_gpus"
+    assert [each["name"] for each in told["remediations"]] == ["restore_gpu_power_limit"]
+    assert main(["kb", "explain", "--kb", str(few), "power_limit_on_several_gpu"]) == 2
+    assert "did you mean power_limit_on_several_gpus?" in capsys.readouterr().err

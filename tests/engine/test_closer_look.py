@@ -18,6 +18,8 @@ from unveil.records.match import EpisodeState
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from unveil.records.match import Episode
+
 
 @pytest.fixture
 def judged(watch: Callable[..., Any], seconds: list[Any]) -> Any:
@@ -72,6 +74,31 @@ def test_members_are_told_both_ways_and_an_episode_alone_has_none(judged: Any) -
     told = judged.ask("members", episode=alone.id)
     assert told["of"] == [encode(firing)]
     assert [each["id"] for each in told["part_of"]] == [alone.id]
+    pipeline.correlator = Correlator([again])  # nothing counts any more: the journal knows what it was made of
+    assert [each["id"] for each in judged.ask("members", episode=alone.id)["of"]] == [alone.id]
+
+
+def test_a_correlation_is_explained_by_name_with_what_counts_for_it(judged: Any) -> None:
+    pipeline = judged.pipeline
+    (alone,) = pipeline.episodes.open
+    pipeline.correlator = Correlator([twice(alone)])
+    pipeline.correlator.push([alone], alone.last_s)
+    (told,) = judged.ask("explain", fingerprint="dirt_twice")
+    assert json.loads(json.dumps(told)) == told
+    assert (told["answer"], told["window"]) == ("no_match", pipeline.latest.window.index)
+    assert told["clauses"][0]["value"] == "1: some_dirt on host"
+    assert [each["id"] for each in told["of"]] == [alone.id]
+    assert judged.ask("explain", fingerprint="dirt_twice", entity="host") == [told]
+    with pytest.raises(BadInputError, match="was not asked of gpu:x"):
+        judged.ask("explain", fingerprint="dirt_twice", entity="gpu:x")
+
+
+def twice(episode: Episode) -> Correlation:
+    return Correlation(
+        name="dirt_twice", id="1", title="", status="test", level="low", description="", type="event_count", at_least=2,
+        fingerprints=(episode.fingerprint,), group_by=episode.entity.kind, timespan_s=60.0, hold_s=0.0,
+        keep_firing_s=0.0,
+    )  # fmt: skip
 
 
 def test_status_says_how_the_breaker_stands(judged: Any) -> None:

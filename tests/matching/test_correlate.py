@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from unveil.matching.correlate import MAX_COUNTED, Correlator
+from unveil.matching.correlate import MAX_COUNTED, Correlator, made_of
 from unveil.records.correlation import Correlation
 from unveil.records.entity import HOST, Entity, EntityKind
 from unveil.records.match import Answer, Episode, EpisodeState, Match
@@ -62,6 +62,31 @@ def test_its_members_are_those_that_count_on_that_entity_now_oldest_first() -> N
     assert both.members("slow", Entity(EntityKind.NODE, "1")) == ()
     found(both, wall_s=66.5)
     assert both.members("together", Entity(EntityKind.NODE, "1")) == ()
+
+
+def test_what_does_not_hold_is_explained_too_for_one_entity_or_all_that_something_counts_for() -> None:
+    both = Correlator([correlation("temporal", "slow", "hot", group_by=EntityKind.GPU)])
+    assert both.explain("together", 10.0) == both.explain("other", 10.0) == ()
+    found(both, episode("slow", GPUS[0]), episode("slow", GPUS[1]), episode("hot", GPUS[1]))
+    told = both.explain("together", 10.0, window=7)
+    assert [(each.entity, each.answer, each.window) for each in told] == [
+        (GPUS[0], Answer.NO_MATCH, 7),
+        (GPUS[1], Answer.MATCH, 7),
+    ]
+    assert [each.answer for each in told[0].clauses] == [Answer.MATCH, Answer.NO_MATCH]
+    (nothing,) = both.explain("together", 10.0, entity=GPUS[2])
+    assert (nothing.entity, nothing.answer) == (GPUS[2], Answer.NO_MATCH)
+    (host,) = Correlator([correlation("value_count", "slow", at_least=2)]).explain("together", 10.0)
+    assert (host.entity, host.answer, host.clauses[0].value) == (HOST, Answer.NO_MATCH, "0")
+
+
+def test_what_one_that_is_over_was_made_of_are_the_fires_of_its_time() -> None:
+    both = correlation("temporal", "slow", "hot")
+    early, late = episode("slow", fired_s=40.0), episode("hot", fired_s=101.0)
+    other, after = episode("full", fired_s=100.0), episode("hot", fired_s=111.0)
+    never = replace(episode("slow", fired_s=100.0), fired_s=None)
+    past = (late, after, other, never, early, episode("slow", fired_s=39.0))
+    assert made_of(both, past, HOST, since_s=100.0, until_s=110.0) == (early, late)
 
 
 def test_an_episode_counts_for_the_time_span_after_it_last_matched() -> None:

@@ -1,4 +1,4 @@
-"""`unveil kb explain`: what a fingerprint asks, why, what it leads to, and whether this host can answer."""
+"""`unveil kb explain`: what a fingerprint asks or a correlation joins, why, and whether this host can answer."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from unveil.cli.snapshot import add_host_root, host_root
 if TYPE_CHECKING:
     import argparse
 
+    from unveil.knowledge.knowledge_base import KnowledgeBase
     from unveil.records.correlation import Correlation
     from unveil.records.fingerprint import Clause, Fingerprint
     from unveil.records.remediation import Remediation
 
 DESCRIPTION = """Draw a fingerprint: its clauses with their notes, how they combine, its fixes, what it needs of a host.
+Or a correlation: what it joins, over which time, for which entity, and the fixes of what it joins.
 
 This host is looked at once, to say whether it has all of that (--no-host leaves it alone). Whether the fingerprint
 matches now is another question: `unveil explain NAME` asks the running watcher."""
@@ -25,7 +27,7 @@ EXAMPLE = "unveil kb explain reduced_huge_page_coverage"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("name", metavar="FINGERPRINT", help="its name")
+    parser.add_argument("name", metavar="NAME", help="of a fingerprint or a correlation")
     parser.add_argument("--no-host", dest="host", action="store_false", help="do not look at this host")
     parser.add_argument("--no-gpu", dest="gpu", action="store_const", const=False, help="leave NVML alone")
     add_host_root(parser)
@@ -40,13 +42,15 @@ def run(arguments: argparse.Namespace) -> int:
     fingerprint = knowledge.fingerprint(arguments.name)
     together = next((each for each in knowledge.correlations if each.name == arguments.name), None)
     if together is not None:
+        joined = {fix.name: fix for name in together.fingerprints for fix in knowledge.fixes(name)}
         if arguments.json:
-            draw.print_json({"correlation": encode(together)})
+            draw.print_json({"correlation": encode(together), "remediations": encode(tuple(joined.values()))})
         else:
-            _draw_correlation(together)
+            _draw_correlation(together, knowledge)
         return 0
     if fingerprint is None:
-        raise unknown_fingerprint(arguments.name, (each.name for each in knowledge.fingerprints))
+        known = [*(each.name for each in knowledge.fingerprints), *(each.name for each in knowledge.correlations)]
+        raise unknown_fingerprint(arguments.name, known)
     fixes = knowledge.fixes(fingerprint.name)
     needed = tuple(sorted(needs(fingerprint)))
     missing = _missing(arguments, needed) if arguments.host else None
@@ -69,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _draw_correlation(correlation: Correlation) -> None:
+def _draw_correlation(correlation: Correlation, knowledge: KnowledgeBase) -> None:
     draw.line(f"{correlation.name}: {correlation.title}", style="bold")
     owner = f", owned by {correlation.owner}" if correlation.owner else ""
     draw.line(f"{correlation.path}; status {correlation.status}, level {correlation.level}{owner}, {correlation.date}")
@@ -83,6 +87,18 @@ def _draw_correlation(correlation: Correlation) -> None:
         "event_count": f"{names} fire at least {correlation.at_least} times",
     }[correlation.type]
     draw.line(f"Holds for a {correlation.group_by} when {held}, within {draw.span(correlation.timespan_s)}.")
+    draw.line(
+        f"Fires {f'once it held for {draw.span(correlation.hold_s)}' if correlation.hold_s else 'at once'}; "
+        f"over when it was quiet for {draw.span(correlation.keep_firing_s)}. It has no fix of its own."
+    )
+    joined = [each for name in correlation.fingerprints if (each := knowledge.fingerprint(name)) is not None]
+    draw.table(
+        ("joins", "title", "of each", "fixes"),
+        (
+            (each.name, each.title, str(each.group_by), ", ".join(fix.name for fix in knowledge.fixes(each.name)))
+            for each in joined
+        ),
+    )
     if correlation.effect == "no_remediation":
         draw.line("While it fires, nothing is done about the episodes that it is made of.")
     draw.line("\nLooks the same and is none:")

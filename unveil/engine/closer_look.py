@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from unveil.engine.knowledge_texts import KnowledgeTexts
 from unveil.engine.past_windows import window_at
 from unveil.errors import BadInputError
+from unveil.matching.correlate import made_of
 from unveil.records.codec import encode
 from unveil.records.entity import parse_entity
 from unveil.records.feature import FeatureId
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
 
     from unveil.engine.watched import Watched
     from unveil.records.entity import Entity
-    from unveil.records.match import Match
+    from unveil.records.match import Episode, Match
 
 MAX_EXPLAINED = 200
 MAX_SERIES = 24
 MAX_MEMBERS = 20
+MAX_PAST = 200  # episodes looked through for what one that is over was made of
 NEAR = 0.5  # of its clauses hold: a fingerprint that nearly matches
 BREAKER_EVERY_S = 10.0
 _RANK = {Answer.MATCH: 0, Answer.UNKNOWN: 1, Answer.NO_MATCH: 2}
@@ -63,9 +65,10 @@ class CloserLook:
         return {**self._watch.status(), "breaker": told}
 
     def members(self, *, episode: str) -> Any:
-        """Return the episodes that one of a correlation is made of now, and those of correlations that it is part of.
+        """Return the episodes that one of a correlation is made of, and those of correlations that it is part of now.
 
-        Answers ``{"of": [Episode], "part_of": [Episode]}``, at most ``MAX_MEMBERS`` of each.
+        Answers ``{"of": [Episode], "part_of": [Episode]}``, at most ``MAX_MEMBERS`` of each. Of one that is over, the
+        journal says what it was made of.
         """
         found, pipeline = self._watch.history.find_episode(episode), self._watch.pipeline
         opened, correlator = pipeline.episodes.open, pipeline.correlator
@@ -75,7 +78,16 @@ class CloserLook:
             if any(member.id == found.id for member in correlator.members(each.fingerprint, each.entity))
         ]
         of = correlator.members(found.fingerprint, found.entity) if any(each.id == found.id for each in opened) else ()
+        of = of or self._once_made_of(found)
         return encode({"of": of[:MAX_MEMBERS], "part_of": around[:MAX_MEMBERS]})
+
+    def _once_made_of(self, found: Episode) -> tuple[Episode, ...]:
+        correlations = self._watch.pipeline.correlator.correlations
+        correlation = next((each for each in correlations if each.name == found.fingerprint), None)
+        if correlation is None:
+            return ()
+        past = self._watch.queries.episodes(limit=MAX_PAST)
+        return made_of(correlation, past, found.entity, since_s=found.started_s, until_s=found.last_s)
 
     def near(self, *, window: int | None = None, entity: str | None = None, limit: int = 20) -> Any:
         """Return the fingerprints that match, or nearly do, in a window (the newest when None), the nearest first.

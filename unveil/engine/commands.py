@@ -11,7 +11,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from unveil.engine.closer_look import CloserLook, parse
+from unveil.engine.closer_look import MAX_MEMBERS, CloserLook, parse
 from unveil.engine.gpu_orders import GpuOrders
 from unveil.engine.history import ask
 from unveil.engine.people import refuse_order
@@ -19,15 +19,20 @@ from unveil.engine.run_orders import RunOrders
 from unveil.errors import BadInputError, RefusedError, did_you_mean
 from unveil.records.codec import encode
 from unveil.records.mark import Mark, MarkKind
+from unveil.records.match import Answer
 from unveil.records.silence import Silence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from unveil.engine.watched import Watched
+    from unveil.records.correlation import Correlation
+    from unveil.records.entity import Entity
 
 MAX_SILENCE_S = 30 * 86400
 MAX_MARK = 2000
+NO_WINDOW = "there is no window yet"
+NO_WINDOW_HINT = "the first comes three seconds after the start"
 
 
 class Commands:
@@ -122,11 +127,15 @@ class Commands:
     def _explain(self, *, fingerprint: str, entity: str | None = None) -> list[Any]:
         """Return the newest window held against a fingerprint, for one entity or for all that it could be about."""
         watch = self._watch
-        found = watch.knowledge.current.fingerprint(fingerprint)
+        current = watch.knowledge.current
+        found = current.fingerprint(fingerprint)
+        together = next((each for each in watch.pipeline.correlator.correlations if each.name == fingerprint), None)
+        if together is not None:
+            return self._explain_together(together, parse(entity) if entity else None)
         if found is None:
             hint = did_you_mean(
                 fingerprint[:80],
-                (each.name for each in watch.knowledge.current.fingerprints),
+                [*(each.name for each in current.fingerprints), *(each.name for each in current.correlations)],
                 otherwise="`unveil episodes` lists episodes, `unveil kb scorecard --no-mutants` fingerprints",
             )
             raise BadInputError(f"no episode and no fingerprint {fingerprint[:80]!r}", hint=hint)
@@ -135,12 +144,29 @@ class Commands:
         matches = [match for each in entities if (match := matcher.explain(fingerprint, each)) is not None]
         if not matches:
             if watch.pipeline.latest is None:
-                raise RefusedError("there is no window yet", hint="the first comes three seconds after the start")
+                raise RefusedError(NO_WINDOW, hint=NO_WINDOW_HINT)
             if not matcher.entities(fingerprint):
                 raise RefusedError(f"this host shows no {found.group_by}", hint="`unveil doctor` says why")
             hint = f"it is asked of each {found.group_by}: without --entity all are shown"
             raise BadInputError(f"{fingerprint} was not asked of {entity}", hint=hint)
         return [encode(match) for match in matches]
+
+    def _explain_together(self, correlation: Correlation, entity: Entity | None) -> list[Any]:
+        """Return how a correlation stands now, and as ``of`` what counts for it: ``MAX_MEMBERS`` of each."""
+        pipeline = self._watch.pipeline
+        if pipeline.latest is None:
+            raise RefusedError(NO_WINDOW, hint=NO_WINDOW_HINT)
+        name, kind = correlation.name, correlation.group_by
+        if entity is not None and entity.kind is not kind:
+            hint = f"it is asked of each {kind}: without --entity all are shown"
+            raise BadInputError(f"{name} was not asked of {entity}", hint=hint)
+        window = pipeline.latest.window
+        matches = pipeline.correlator.explain(name, window.wall_s, window=window.index, entity=entity)
+        told = sorted(matches, key=lambda match: match.answer is not Answer.MATCH)[:MAX_MEMBERS]
+        return [
+            {**encode(match), "of": encode(pipeline.correlator.members(name, match.entity)[:MAX_MEMBERS])}
+            for match in told
+        ]
 
     def _features(self, *, entity: str | None = None) -> list[Any]:
         """Return the newest value of every feature of an entity (all when None), and what was expected."""

@@ -19,7 +19,7 @@ from unveil.records.match import Answer, ClauseResult, EpisodeState, Match
 from unveil.records.site import Filter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from unveil.records.correlation import Correlation
     from unveil.records.match import Episode
@@ -72,9 +72,28 @@ class Correlator:
             for key in sorted(self._counted, key=lambda each: self._counted[each].episode.last_s)[:more]:
                 del self._counted[key]
         self._matches = tuple(
-            match for correlation in self.correlations for match in self._hold(correlation, wall_s, window)
+            match
+            for correlation in self.correlations
+            for match in self._judge(correlation, self._groups(correlation, wall_s), wall_s, window)
+            if match.answer is Answer.MATCH
         )
         return self._matches
+
+    def explain(self, name: str, wall_s: float, *, window: int = 0, entity: Entity | None = None) -> tuple[Match, ...]:
+        """Hold one correlation against what counts, and return what was there also where it does not hold.
+
+        Args:
+            entity: only this one, also when nothing counts for it; None for all that something counts for.
+        """
+        correlation = self._named(name)
+        if correlation is None:
+            return ()
+        groups = self._groups(correlation, wall_s)
+        if entity is not None:
+            groups = {entity: groups.get(entity, [])}
+        elif correlation.group_by is EntityKind.HOST:
+            groups.setdefault(HOST, [])
+        return tuple(self._judge(correlation, groups, wall_s, window))
 
     def holds(self, open_episodes: Iterable[Episode]) -> tuple[Filter, ...]:
         """Return, as exceptions that last while they fire, what correlations say should not be remedied.
@@ -102,18 +121,15 @@ class Correlator:
 
     def members(self, name: str, entity: Entity) -> tuple[Episode, ...]:
         """Return the episodes that count now for a correlation on an entity, oldest first; none for another name."""
-        found = next((each for each in self.correlations if each.name == name), None)
+        found = self._named(name)
         if found is None:
             return ()
-        counted = (each.episode for each in self._counted.values() if each.episode.fingerprint in found.fingerprints)
-        there = [
-            each
-            for each in counted
-            if _group(each, found.group_by) == entity and each.last_s >= self._wall_s - found.timespan_s
-        ]
-        return tuple(sorted(there, key=_fired_s))
+        return made_of(found, (each.episode for each in self._counted.values()), entity, since_s=self._wall_s)
 
-    def _hold(self, correlation: Correlation, wall_s: float, window: int) -> Iterator[Match]:
+    def _named(self, name: str) -> Correlation | None:
+        return next((each for each in self.correlations if each.name == name), None)
+
+    def _groups(self, correlation: Correlation, wall_s: float) -> dict[Entity, list[_Counted]]:
         groups: dict[Entity, list[_Counted]] = {}
         for each in self._counted.values():
             if each.episode.fingerprint not in correlation.fingerprints:
@@ -121,18 +137,40 @@ class Correlator:
             group = _group(each.episode, correlation.group_by)
             if group is not None and each.episode.last_s >= wall_s - correlation.timespan_s:
                 groups.setdefault(group, []).append(each)
+        return groups
+
+    @staticmethod
+    def _judge(
+        correlation: Correlation, groups: Mapping[Entity, list[_Counted]], wall_s: float, window: int
+    ) -> Iterator[Match]:
         for entity, members in groups.items():
             clauses = _judged(correlation, members, wall_s)
-            if all(clause.answer is Answer.MATCH for clause in clauses):
-                yield Match(
-                    window=window,
-                    wall_s=wall_s,
-                    fingerprint=correlation.name,
-                    entity=entity,
-                    answer=Answer.MATCH,
-                    clauses=clauses,
-                    bindings={} if entity == HOST else {str(entity.kind): entity.key},
-                )
+            holds = all(clause.answer is Answer.MATCH for clause in clauses)
+            yield Match(
+                window=window,
+                wall_s=wall_s,
+                fingerprint=correlation.name,
+                entity=entity,
+                answer=Answer.MATCH if holds else Answer.NO_MATCH,
+                clauses=clauses,
+                bindings={} if entity == HOST else {str(entity.kind): entity.key},
+            )
+
+
+def made_of(
+    correlation: Correlation, episodes: Iterable[Episode], entity: Entity, *, since_s: float, until_s: float = math.inf
+) -> tuple[Episode, ...]:
+    """Return the episodes that counted for a correlation on an entity between two times, oldest first."""
+    there = [
+        each
+        for each in episodes
+        if each.fingerprint in correlation.fingerprints
+        and each.fired_s is not None
+        and each.fired_s <= until_s
+        and each.last_s >= since_s - correlation.timespan_s
+        and _group(each, correlation.group_by) == entity
+    ]
+    return tuple(sorted(there, key=_fired_s))
 
 
 def _group(episode: Episode, kind: EntityKind) -> Entity | None:
@@ -182,7 +220,7 @@ def _counted_clause(what: str, count: int, correlation: Correlation, within: str
         subject=f"{what} of {', '.join(correlation.fingerprints)}",
         operator="gte",
         threshold=f"{correlation.at_least} {within}",
-        value=f"{count}: {told}",
+        value=f"{count}: {told}" if told else str(count),
         answer=Answer.MATCH if count >= correlation.at_least else Answer.NO_MATCH,
     )
 

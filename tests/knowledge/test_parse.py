@@ -28,7 +28,7 @@ RENAMED = {
     "risk_notes": "notes", "verification": "verify", "rollback_triggers": "triggers",
     "rollback_available_s": "available_for", "approval_expires_s": "expires", "origin": "from", "minimum": "min",
     "maximum": "max", "within_s": "within", "settings_hold_s": "settings_hold_for", "clear_s": "fingerprint_clear_for",
-    "cooldown_s": "cooldown", "attempts_within_s": "within",
+    "cooldown_s": "cooldown", "attempts_within_s": "within", "after_s": "after",
 }  # fmt: skip
 FRAME = {"apiVersion", "kind"}
 

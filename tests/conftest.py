@@ -7,6 +7,7 @@ import gc
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -28,6 +29,10 @@ _FEW = (
     "gpu_power_limit_below_default",
     "power_limit_on_several_gpus",  # a correlation
 )
+
+# A shell without job control starts what it puts in the background deaf to Ctrl-C, and so would all be that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class NvmlState:

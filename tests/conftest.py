@@ -30,7 +30,7 @@ _FEW = (
     "power_limit_on_several_gpus",  # a correlation
 )
 
-# A shell without job control starts what it puts in the background deaf to Ctrl-C, and so would all be that tests start.
+# A shell without job control starts what it puts in the background deaf to Ctrl-C; so would be all that tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

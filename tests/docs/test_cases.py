@@ -1,8 +1,9 @@
-"""The table of cases: every case has an answer, every answer is there and tested, and the page is drawn from both."""
+"""The tables over the knowledge base: every case has an answer, every answer is there and tested, none is left out."""
 
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,3 +71,15 @@ def test_every_fingerprint_that_answers_is_there_and_tells_it_from_look_alikes(
 
 def test_the_page_is_drawn_from_the_cases_and_the_knowledge_base(drawing: ModuleType, suite: Suite) -> None:
     assert (ROOT / "docs/CASES.md").read_text() == drawing.page(suite), "python docs/draw_cases.py draws it anew"
+
+
+def test_the_table_of_fingerprints_has_each_with_its_fixes(suite: Suite) -> None:
+    table = (ROOT / "fingerprints/README.md").read_text()
+    told = {row[1]: re.findall(r"\w+", row[2]) for row in re.finditer(r"^\| `\w+/(\w+)` \|.*\| (.*) \|$", table, re.M)}
+    assert told == {each.name: list(each.remediations) or ["a", "person"] for each in suite.knowledge.fingerprints}
+
+
+def test_the_table_of_remediations_has_each_with_its_upper_bound(suite: Suite) -> None:
+    table = (ROOT / "playbooks/README.md").read_text()
+    told = dict(re.findall(r"^\| `(\w+)` \| .* \| (\w+) \| .* \|$", table, re.M))
+    assert told == {each.name: str(each.mode) for each in suite.knowledge.remediations}

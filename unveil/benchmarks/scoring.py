@@ -55,7 +55,7 @@ def _measure(width: int) -> dict[str, float]:
     judgement = ensemble.judge(vectors[0])
     rows["attribution, the 12 largest"] = _cost(lambda: attribute(judgement, largest=12), 100)
     rows["attribution, every feature"] = _cost(lambda: attribute(judgement), 30)
-    rows["judge: reference, all three, votes, verdict"] = _cost(lambda: ensemble.judge(vectors[0]), 100)
+    rows["judge: reference, all detectors, votes, verdict"] = _cost(lambda: ensemble.judge(vectors[0]), 100)
     rows["judge and learn, refreshes of the reference"] = _cost(_follow(ensemble, vectors), 1, repeats=1) / len(vectors)
     forest = ScikitLearn().isolation_forest(z, seed=0)
     row = window.reshape(1, -1)

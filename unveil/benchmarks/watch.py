@@ -2,7 +2,7 @@
 
     python -m unveil.benchmarks.watch --seconds 60
 
-Starts the real command with everything on (sampling at 100 ms, features, all three detectors, matching, journal, the
+Starts the real command with everything on (sampling at 100 ms, features, all detectors, matching, journal, the
 GPU child where there is NVML), waits until it is warm, and reads the kernel's own accounts of it. CPU time is that of
 the watcher and all its children, living and dead, from the kernel's per-process CPU clocks (nanoseconds).
 

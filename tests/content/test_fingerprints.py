@@ -77,6 +77,7 @@ def test_the_cases_show_a_match_a_look_alike_an_unknown_and_the_hold(name: str) 
     assert [case["expect"] for case in held] == ["no_match"]
 
 
+@pytest.mark.longest
 @pytest.mark.slow  # `unveil kb test --mutate` asks the same of all that are shipped
 @pytest.mark.parametrize("name", NAMES)
 def test_no_mutant_passes_the_cases(name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -309,3 +311,61 @@ def test_another_user_gets_in_when_the_site_lets_them_and_is_who_the_kernel_says
     finally:
         server.close()
         shutil.rmtree(folder)
+
+
+def served(server: ControlServer, client: socket.socket) -> bytes:
+    """Serve until the client was told something, or was hung up on."""
+    client.setblocking(False)
+    for _ in range(100):
+        server.serve_until(time.monotonic_ns() + 20_000_000)
+        with contextlib.suppress(BlockingIOError):
+            return client.recv(65536)
+    raise AssertionError("nothing was said")
+
+
+PING = b'{"v":1,"id":1,"method":"ping","params":{}}\n'
+
+
+def test_who_is_let_in_no_longer_gives_no_order_over_an_old_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    welcome = [True]
+    monkeypatch.setattr(ControlServer, "_welcome", lambda _server, _uid: welcome[0])
+    server = ControlServer(tmp_path / "s", handle)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(tmp_path / "s"))
+        client.sendall(PING)
+        assert b"ping" in served(server, client)
+        welcome[0] = False
+        client.sendall(PING)
+        assert b"may not talk to this watcher" in served(server, client)
+        assert served(server, client) == b""
+    server.close()
+
+
+def test_a_crowd_of_strangers_is_turned_away_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ControlServer, "_welcome", lambda _server, _uid: False)
+    monkeypatch.setattr("unveil.engine.control.MAX_STRANGERS", 3)
+    server = ControlServer(tmp_path / "s", handle)
+    with ExitStack() as opened:
+        crowd = [opened.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(5)]
+        for each in crowd:
+            each.connect(str(tmp_path / "s"))
+            each.setblocking(False)
+        server.serve_until(time.monotonic_ns() + 50_000_000)
+        for each in crowd[:3]:
+            assert b"may not talk" in each.recv(65536)
+        with pytest.raises(BlockingIOError):
+            crowd[3].recv(65536)
+        assert b"may not talk" in served(server, crowd[4])
+    server.close()
+
+
+def test_a_directory_is_as_it_was_when_others_are_shut_out_again(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    server = ControlServer(tmp_path / "s", handle)
+    server.open_to_others(True)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o711
+    server.open_to_others(False)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
+    server.close()

@@ -30,6 +30,11 @@ def test_a_peer_is_known_by_name_number_and_groups_and_anybody_else_by_nothing()
     assert not person("uid:3999999999 pid:1").owner
 
 
+def test_whom_the_kernel_cannot_name_has_no_role() -> None:
+    site = Profiles(roles=(Role(name="operator", users=("nobody", "65534"), groups=("nogroup", "nobody")),))
+    assert not admitted(65534, site)
+
+
 def test_an_order_without_a_role_is_refused_and_says_which_there_are() -> None:
     with pytest.raises(RefusedError, match="no role here, and may not order `apply`") as refused:
         refuse_order("apply", ME, ADMINS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,6 +12,8 @@ from unveil.errors import RefusedError, WatcherAbsentError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+_AGAIN_S = 0.05
 
 
 class Watcher(Protocol):
@@ -61,7 +64,7 @@ class Client:
         stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         stream.settimeout(self._timeout_s)
         try:
-            stream.connect(str(self._path))
+            self._knock(stream)
         except PermissionError as error:
             stream.close()
             raise RefusedError(
@@ -74,6 +77,18 @@ class Client:
             ) from error
         self._stream = stream
         return stream
+
+    def _knock(self, stream: socket.socket) -> None:
+        """Connect; when others crowd at the door, which the kernel says at once, try again until the time is up."""
+        until_s = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                stream.connect(str(self._path))
+                return
+            except BlockingIOError:
+                if time.monotonic() > until_s:
+                    raise
+            time.sleep(_AGAIN_S)
 
     def _line(self, stream: socket.socket) -> bytes:
         while (end := self._buffer.find(b"\n")) < 0:

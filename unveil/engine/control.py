@@ -2,8 +2,9 @@
 
 Only the watcher's own user and root may talk to it: the socket stands in a directory of that user alone, has mode 0600,
 and the kernel's word on who connected (SO_PEERCRED) is checked again. Where the site has roles, who has one may talk,
-too: then the kernel's word alone decides. Nobody can stall the loop: reads and writes never
-block, questions are bounded, and a peer that does not read its answers is dropped.
+too, for as long as they have it: then the kernel's word alone decides. Nobody can stall the loop: reads and writes
+never block, questions are bounded, a peer that does not read its answers is dropped, and of those who may not talk only
+so many are turned away in a turn.
 """
 
 from __future__ import annotations
@@ -29,16 +30,19 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 MAX_PEERS = 16
+MAX_STRANGERS = 200  # who may not talk is turned away so often in a turn of the loop; more wait for the next
 DEAF_S = 10.0  # a peer that takes nothing of its answer for so long is dropped
 SILENT_S = 30.0  # one that has asked nothing for so long makes room for another, when there is none left
 TURN_NS = 50_000_000  # answers that take longer together are parted by a look at what else is to be done
 MOST_DESCRIPTORS = 1024  # what select can look at; poll looks at any, but only to the millisecond
+_TOO_MANY = RefusedError("too many connections")
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
 
 @dataclass(slots=True)
 class _Peer:
     connection: socket.socket
+    uid: int
     actor: str
     received: bytearray = field(default_factory=bytearray)
     unsent: bytearray = field(default_factory=bytearray)
@@ -69,6 +73,8 @@ class ControlServer:
         self._handle = handle
         self._owner = os.geteuid()
         self._peers: dict[int, _Peer] = {}
+        self._strangers = 0
+        self._narrow: int | None = None  # mode of the directory before others were let in
         path.unlink(missing_ok=True)  # the state directory's lock says that nobody serves it
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         mask = os.umask(0o177)
@@ -102,7 +108,11 @@ class ControlServer:
         folder = self._path.parent
         mode = stat.S_IMODE(folder.stat().st_mode)
         if others and not mode & 0o001:
+            self._narrow = mode
             folder.chmod(mode | 0o011)  # they may go through it, not look around
+        elif not others and self._narrow is not None:
+            folder.chmod(self._narrow)
+            self._narrow = None
 
     def wake(self) -> None:
         """Have `serve_until` return; safe in a signal handler and from other threads."""
@@ -119,7 +129,8 @@ class ControlServer:
         for descriptor, peer in tuple(self._peers.items()):
             if peer.unsent and now_s - peer.since_s > DEAF_S:
                 self._drop(descriptor)
-        full = False  # no descriptor is left: asking the listener again would only burn time
+        full = False  # no descriptor is left, or strangers crowd in: asking the listener again would only burn time
+        self._strangers = 0
         while (remaining := deadline_ns - time.monotonic_ns()) > 0:
             readers = [self._waker] if full else [self._waker, self._listener.fileno()]
             readers += [descriptor for descriptor, peer in self._peers.items() if not peer.unsent and not peer.waits]
@@ -143,7 +154,7 @@ class ControlServer:
                     self._receive(descriptor)
 
     def _accept(self) -> bool:
-        """Take in a peer; return False when this process has no descriptor left for one."""
+        """Take in a peer; return False when no more are taken in this turn."""
         try:
             connection, _ = self._listener.accept()
         except OSError as error:
@@ -151,18 +162,21 @@ class ControlServer:
         pid, uid, _ = _CREDENTIALS.unpack(
             connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         )
-        welcome = uid in {self._owner, 0} or self._admits(uid)
+        welcome = self._welcome(uid)
         if welcome and len(self._peers) >= MAX_PEERS:
             self._make_room()
         if not welcome or len(self._peers) >= MAX_PEERS:
-            reason = "too many connections" if welcome else f"uid {uid} may not talk to this watcher"
             with contextlib.suppress(OSError):
-                connection.send(protocol.refusal(0, RefusedError(reason)))
+                connection.send(protocol.refusal(0, _TOO_MANY) if welcome else _unwelcome(uid))
             connection.close()
-            return True
+            self._strangers += not welcome
+            return self._strangers < MAX_STRANGERS
         connection.setblocking(False)
-        self._peers[connection.fileno()] = _Peer(connection, f"uid:{uid} pid:{pid}", since_s=time.monotonic())
+        self._peers[connection.fileno()] = _Peer(connection, uid, f"uid:{uid} pid:{pid}", since_s=time.monotonic())
         return True
+
+    def _welcome(self, uid: int) -> bool:
+        return uid in {self._owner, 0} or self._admits(uid)
 
     def _make_room(self) -> None:
         """Hang up on the peer that has been silent for longest: forgotten connections must not lock a person out."""
@@ -195,6 +209,11 @@ class ControlServer:
         if peer is None or not peer.waits:
             return
         self._peers[descriptor] = self._peers.pop(descriptor)  # the last one to be served next time
+        if not self._welcome(peer.uid):  # it was when it came; without roles nothing else would refuse its orders
+            with contextlib.suppress(OSError):
+                peer.connection.send(_unwelcome(peer.uid))
+            self._drop(descriptor)
+            return
         line, _, rest = bytes(peer.received).partition(b"\n")
         peer.received[:] = rest
         peer.unsent += self._answer(line, peer.actor)
@@ -231,6 +250,10 @@ class ControlServer:
 
     def _drop(self, descriptor: int) -> None:
         self._peers.pop(descriptor).connection.close()
+
+
+def _unwelcome(uid: int) -> bytes:
+    return protocol.refusal(0, RefusedError(f"uid {uid} may not talk to this watcher"))
 
 
 def _ready(readers: list[int], writers: list[int], timeout_s: float) -> tuple[list[int], list[int]]:

@@ -6,6 +6,8 @@ import grp
 import os
 import pwd
 import re
+import time
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from unveil.errors import RefusedError
@@ -14,6 +16,8 @@ from unveil.remediation.roles import Person, approvers, may_approve, may_order, 
 if TYPE_CHECKING:
     from unveil.records.site import Profiles
 
+REMEMBERED_S = 10.0  # who merely knocks is looked up no oftener: the user database may be another host's
+_NOBODY = 65534  # whom the kernel cannot name, e.g. out of a container's user namespace: no single user
 _PEER = re.compile(r"uid:([0-9]+)\b")  # `uid:1000 pid:4711`, as the control socket names who asks
 
 
@@ -24,6 +28,8 @@ def person(actor: str) -> Person:
         return Person(users=frozenset())
     uid = int(found[1])
     owner = uid in (0, os.geteuid())
+    if uid == _NOBODY:
+        return Person(users=frozenset(), owner=owner)
     try:
         entry = pwd.getpwuid(uid)
     except KeyError:  # a user of a container, say: its number alone is known here
@@ -39,7 +45,12 @@ def person(actor: str) -> Person:
 
 def admitted(uid: int, site: Profiles) -> bool:
     """Tell whether a user other than the watcher's own may talk to it: whoever has a role may."""
-    return bool(site.roles) and bool(roles_of(person(f"uid:{uid}"), site))
+    return bool(site.roles) and bool(roles_of(_lately(uid, int(time.monotonic() / REMEMBERED_S)), site))
+
+
+@lru_cache(maxsize=256)
+def _lately(uid: int, _stretch: int) -> Person:
+    return person(f"uid:{uid}")
 
 
 def refuse_order(order: str, actor: str, site: Profiles) -> None:

@@ -3,8 +3,10 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,9 +99,9 @@ def test_moderation_of_a_tap_is_set_and_put_back(tap: str) -> None:
 
 
 BALANCER = """
-import socket, sys
+import os, socket
 door = socket.socket(socket.AF_UNIX)
-door.bind(sys.argv[1])
+door.bind(f"\\0irqbalance{os.getpid()}.sock")
 door.listen()
 bans = ["7"]
 print("ready", flush=True)
@@ -126,9 +128,7 @@ def balancer(tmp_path: Path) -> Iterator[None]:
         pytest.skip("irqbalance is root's")
     program = tmp_path / "balancer.py"
     program.write_text(BALANCER)
-    with subprocess.Popen(
-        [sys.executable, "-I", program, tmp_path / "irqbalance123.sock"], stdout=subprocess.PIPE
-    ) as process:
+    with subprocess.Popen([sys.executable, "-I", program], stdout=subprocess.PIPE) as process:
         assert process.stdout
         assert process.stdout.readline() == b"ready\n"
         yield
@@ -155,6 +155,28 @@ def test_an_interrupt_is_banned_from_irqbalance_and_only_that_ban_is_lifted(bala
     with pytest.raises(OSError, match="no list that long"):
         ban_many()
     assert (host.read("irqbalance:100/banned"), host.read("irqbalance:299/banned")) == ("yes", "no")
+
+
+@pytest.mark.root
+def test_sockets_of_others_keep_nobody_waiting_and_lead_nowhere(
+    balancer: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_settings, "BALANCER_S", 600.0)
+    with ExitStack() as opened:
+
+        def bind(name: str) -> socket.socket:
+            door = opened.enter_context(socket.socket(socket.AF_UNIX))
+            door.bind(name)
+            door.listen(0)
+            return door
+
+        bind(f"\0irqbalance0{os.getpid()}.sock")  # takes one connection, and no other
+        opened.enter_context(socket.socket(socket.AF_UNIX)).connect(f"\0irqbalance0{os.getpid()}.sock")
+        elsewhere = bind(str(tmp_path / "irqbalance1.sock"))
+        assert Settings().read("irqbalance:7/banned") == "yes"
+        elsewhere.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            elsewhere.accept()
 
 
 @pytest.mark.root

@@ -183,20 +183,29 @@ def _write_service(unit: str, item: str, value: str) -> None:
 
 
 def _balancer() -> socket.socket:
-    """Return a connection to a running irqbalance: to one of root's, for anyone may bind a socket of such a name."""
+    """Return a connection to a running irqbalance: to one of root's, for anyone may bind a socket of such a name.
+
+    And let it lead elsewhere, or never take a connection: only the names that irqbalance uses count, nothing waits.
+    """
     with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123  # stands alone
-        names = re.findall(r" ([@/]\S*irqbalance[0-9]+\.sock)$", file.read(), re.MULTILINE)
+        names = re.findall(r" ((?:@|/run/irqbalance/+)irqbalance[0-9]+\.sock)$", file.read(), re.MULTILINE)
+    busy = False
     for name in dict.fromkeys(names):
         channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        channel.settimeout(BALANCER_S)
+        channel.setblocking(False)
         try:
             channel.connect(re.sub("^@", "\0", name))
             peer = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
             if struct.unpack("3i", peer)[1] == 0:
+                channel.settimeout(BALANCER_S)
                 return channel
+        except BlockingIOError:
+            busy = True
         except OSError:
             pass  # one that has ended has left its socket behind
         channel.close()
+    if busy:
+        raise OSError(errno.EAGAIN, "irqbalance takes no connection now")
     raise OSError(errno.ENODEV, "irqbalance does not run here, or has no socket")
 
 

@@ -30,6 +30,18 @@ def test_one_stands_by_and_goes_when_it_is_let_go(tmp_path: Path) -> None:
     assert standby.mark == ""
 
 
+def test_one_that_is_about_to_leave_is_given_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    standby = Standby(tmp_path, lambda mark: scrubbed_environment(mark, tmp_path))
+    monkeypatch.setattr("unveil.execution.standby.WAIT_S", 0.0)
+    standby.make_ready()
+    assert standby.mark == ""
+    mark = standby.work.name
+    standby.make_ready()
+    assert standby.work.name == mark, "none beside it"
+    standby.dismiss()
+    assert not processes.marked(mark)
+
+
 @pytest.mark.ansible
 @pytest.mark.slow
 def test_a_run_takes_the_one_that_stands_by_and_nothing_of_it_is_left(

@@ -12,6 +12,7 @@ import os
 import select
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 FLAG = "--standby"
 WAIT_S = 120.0  # it stands by no longer: a match that took so long did not fire
+_MARGIN_S = 5.0  # so long before, it is given no run any more: it might be leaving already
 
 
 class Standby:
@@ -37,11 +39,13 @@ class Standby:
         self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
         self._mark = ""
+        self._until_s = 0.0
 
     def make_ready(self) -> None:
-        """Start one, unless one stands by already. Never waits for it."""
-        if self.mark:
+        """Start one, unless one stands by already, or is about to leave. Never waits for it."""
+        if self.mark or self._process is not None:
             return
+        self._until_s = time.monotonic() + WAIT_S - _MARGIN_S
         self._mark = f"standby.{os.urandom(12).hex()}"
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-m", "unveil.execution.child", FLAG, str(self.work)],
@@ -54,7 +58,7 @@ class Standby:
         """Return the mark of the one that stands by, empty when there is none."""
         if self._process is not None and self._process.poll() is not None:
             self.dismiss()
-        return self._mark if self._process is not None else ""
+        return self._mark if self._process is not None and time.monotonic() < self._until_s else ""
 
     @property
     def work(self) -> Path:

@@ -50,7 +50,17 @@ def test_where_no_watcher_keeps_its_state_nothing_is_kept(tmp_path: Path) -> Non
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize("text", ["no JSON", "[1]", '{"one": 3}', '{"one": {"found": 1}}', '{"one": {"at_s": "x"}}'])
+ENDLESS = (
+    '{"one": {"revision": "r", "recordings": Infinity, "intervals": 1, "found": 1, "other_fires": 1, "false_fires": 1, '
+    '"at_s": 1, "healthy_s": 1}}'
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["no JSON", "[1]", '{"one": 3}', '{"one": {"found": 1}}', '{"one": {"at_s": "x"}}', ENDLESS, "[" * 100_000],
+    ids=["text", "list", "number", "part", "word", "endless", "deep"],
+)
 def test_a_file_that_is_none_of_ours_is_refused_and_replaced(tmp_path: Path, text: str) -> None:
     (tmp_path / last_backtest.NAME).write_text(text)
     with pytest.raises(UnreadableError, match="cannot be read"):

@@ -47,6 +47,9 @@ def keep(folder: Path, found: BacktestReport, revisions: Mapping[str, str], *, a
     try:
         descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=f".{NAME}.")
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            if os.geteuid() == 0:  # for a watcher that is not root's to read
+                owner = folder.stat()
+                os.fchown(descriptor, owner.st_uid, owner.st_gid)
             json.dump(known, file)
         return Path(temporary).replace(folder / NAME)
     except OSError:
@@ -67,7 +70,7 @@ def read(folder: Path) -> dict[str, dict[str, Any]]:
         return {str(name): _figures(each) for name, each in told.items()}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
         raise UnreadableError(f"{path} cannot be read", hint="remove it and run `unveil kb backtest` again") from error
 
 

@@ -116,6 +116,9 @@ def _open(
     rights = READ_ONLY if read_only else RECORDING if recording else ACTING
     hosts = {name: partial(Client, path, timeout_s=ANSWER_S) for name, path in (sockets or {}).items()}
     app = Cockpit(watcher, rights=rights, hosts=hosts)
+    if sys.stdout.isatty():  # exported by a shell, they would be believed before the terminal, also after a resize
+        for name in ("COLUMNS", "LINES"):
+            os.environ.pop(name, None)
     gc.freeze()  # a collection need not go through all that was imported while a person waits for a key
     app.run()
     return int(app.return_code or 0)

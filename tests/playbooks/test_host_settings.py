@@ -6,6 +6,7 @@ those that this machine's kernel has are applied to it, too, one by one, and eve
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -384,3 +385,39 @@ def test_a_cgroup_of_this_kernel_gets_more_and_gives_it_back(
     finally:
         for folder in made:
             folder.rmdir()
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_the_interrupts_of_a_nic_of_this_kernel_are_moved_and_put_back(
+    plan_of: Callable[..., Plan], module: Callable[..., dict[str, Any]]
+) -> None:
+    host, own = Settings("/"), read_facts(HostRoot("/")).facts
+    found = {fact.entity: fact.value for fact in own if fact.name == "network.nic_irqs_movable" and fact.value}
+    if not found or (os.cpu_count() or 1) < 2:
+        pytest.skip("this machine has no NIC whose interrupts it lets be moved, or nowhere to move them")
+    nic, irqs = found.popitem()
+    assert isinstance(irqs, tuple)
+    before = {f"irq:{irq}/smp_affinity_list": host.read(f"irq:{irq}/smp_affinity_list").strip() for irq in irqs}
+    # A machine of one node says of all CPUs that they are near: here the first is, and the interrupts are away from it.
+    near = facts({("network.nic_irqs_movable", nic): (irqs, None), ("network.nic_local_cpus", nic): ("0", None)})
+    try:
+        for address in before:
+            host.write(address, "1")
+        plan = plan_of("pin_nic_irqs_local", nic, near, host)
+        assert {change.address for change in plan.changes} == set(before)
+        saved = snapshot.take(plan, host.peek)
+        ill = {address: host.read(address) for address in before}
+
+        assert module("unveil_setting", settings=wanted([plan]), check=True)["changed"] is True
+        assert {address: host.read(address) for address in ill} == ill, "check mode writes nothing"
+        assert module("unveil_setting", settings=wanted([plan]))["changed"] is True
+        assert {host.read(address).strip() for address in before} == {"0"}
+        assert module("unveil_setting", settings=wanted([plan]))["changed"] is False
+
+        restored = host.restore(saved, snapshot.written(plan, saved, host.peek))
+        assert {each.outcome for each in restored} == {Outcome.RESTORED}
+        assert {address: host.read(address) for address in ill} == ill, "byte for byte"
+    finally:
+        for address, text in before.items():
+            host.write(address, text)

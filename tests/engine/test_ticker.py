@@ -28,6 +28,15 @@ def test_the_first_tick_and_every_tenth_one_bring_a_second_to_judge() -> None:
     assert all(third - first > 0.9 * TICK_NS for first, third in zip(times, times[2:], strict=False))
 
 
+def test_seconds_wait_for_each_other_while_none_of_them_is_due() -> None:
+    woken = threading.Event()
+    ticker = Ticker(lambda _: None, lateness=Lateness(), wake=woken.set, due=lambda seconds: seconds >= 2)
+    ticker.start()
+    assert woken.wait(10)
+    assert ticker.seconds >= 2
+    ticker.close()
+
+
 def test_a_caller_that_computes_all_the_time_holds_no_tick_up() -> None:
     lateness = Lateness()
     ticker = Ticker(lambda _: None, lateness=lateness, wake=lambda: None)

@@ -232,13 +232,13 @@ def test_a_disk_that_takes_its_time_delays_no_tick_and_loses_no_window(
     watch: Callable[..., Any], tmp_path: Path
 ) -> None:
     watcher = watch()
-    append = watcher.journal.append_second
+    append = watcher.journal.append_seconds
 
-    def slowly(window: Any, episodes: Any) -> None:
+    def slowly(seconds: Any) -> None:
         time.sleep(1.5)
-        append(window, episodes)
+        append(seconds)
 
-    watcher.journal.append_second = slowly
+    watcher.journal.append_seconds = slowly
     timer = threading.Timer(9.0, watcher.stop)
     timer.start()
     watcher.run()

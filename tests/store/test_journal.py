@@ -57,6 +57,19 @@ def test_a_window_written_twice_is_refused_and_takes_its_episodes_with_it(
     queries.close()
 
 
+def test_windows_that_are_written_together_are_all_there_or_none(
+    journal: Journal, window: Callable[..., WindowSummary], episode: Episode
+) -> None:
+    later = replace(episode, last_s=episode.last_s + 1)
+    journal.append_seconds(((window(0), (episode,)), (window(1), (later,)), (window(2), ())))
+    with pytest.raises(sqlite3.IntegrityError):
+        journal.append_seconds(((window(3), ()), (window(2), ())))
+    queries = Queries(journal.path)
+    assert [each.index for each in queries.windows(limit=10)] == [2, 1, 0]
+    assert queries.episodes() == (later,)
+    queries.close()
+
+
 def test_an_episode_that_cleared_is_no_longer_among_the_open_ones(journal: Journal, episode: Episode) -> None:
     journal.put_episodes((episode,))
     journal.put_episodes((replace(episode, state=EpisodeState.CLEARED, cleared_s=1010.0),))

@@ -102,6 +102,11 @@ class ControlServer:
             if self._path.stat().st_ino == self._made:  # not another watcher's, when the directory was replaced
                 self._path.unlink()
 
+    @property
+    def asked(self) -> bool:
+        """Return whether somebody is connected."""
+        return bool(self._peers)
+
     def open_to_others(self, others: bool) -> None:
         """Let other users reach the socket, or no longer; who may talk is decided when they come."""
         self._path.chmod(0o666 if others else 0o600)

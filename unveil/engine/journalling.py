@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from unveil.errors import UnwritableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from unveil.records.knowledge import KnowledgeState
     from unveil.records.match import Episode
@@ -36,14 +36,21 @@ class Journalling:
 
     def second(self, window: WindowSummary, episodes: tuple[Episode, ...]) -> None:
         """Write a window and the episodes that it changed, after what is owed."""
+        self.seconds(((window, episodes),))
+
+    def seconds(self, seconds: Sequence[tuple[WindowSummary, tuple[Episode, ...]]]) -> None:
+        """Write windows, each with the episodes that it changed, oldest first, after what is owed."""
+        if not seconds:
+            return
 
         def write() -> None:
             self._pay()
-            self._journal.append_second(window, episodes)
+            self._journal.append_seconds(seconds)
 
-        if not self._written(write, window.wall_s):
-            self._missing += 1
-            self._owe(episodes)
+        if not self._written(write, seconds[-1][0].wall_s):
+            self._missing += len(seconds)
+            for _, episodes in seconds:
+                self._owe(episodes)
 
     def episodes(self, episodes: tuple[Episode, ...], at_s: float) -> None:
         """Write episodes that changed outside a window."""

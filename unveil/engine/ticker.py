@@ -27,18 +27,27 @@ class Ticker:
         seconds: how many times there was a second's worth to judge; the first time with the first tick.
     """
 
-    def __init__(self, read: Callable[[int], None], *, lateness: Lateness, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        read: Callable[[int], None],
+        *,
+        lateness: Lateness,
+        wake: Callable[[], None],
+        due: Callable[[int], bool] = lambda _: True,
+    ) -> None:
         """Make one.
 
         Args:
             read: reads what is due at a time (CLOCK_MONOTONIC, nanoseconds). What it raises ends the ticks.
             lateness: counts them.
-            wake: called when a second is there to be judged, and when the ticks have ended.
+            wake: called when there is something to be judged, and when the ticks have ended.
+            due: asked with each second whether those that are there since the last wake are to be judged now.
         """
         self.seconds = 0
         self._read = read
         self._late = lateness.add
         self._wake = wake
+        self._due = due
         self._failure: BaseException | None = None
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="ticks", daemon=True)
@@ -68,7 +77,7 @@ class Ticker:
     def _tick_on(self) -> None:
         clock, sleep, read, late = time.monotonic_ns, time.sleep, self._read, self._late
         due_ns = clock() + TICK_NS
-        number = judged_at = 0
+        number = second_at = waiting = 0
         while not self._stopping:
             sleep(max(0, due_ns - clock()) / 1e9)
             now_ns = clock()
@@ -79,8 +88,11 @@ class Ticker:
             late((now_ns - due_ns) / 1e6, missed)
             due_ns += (missed + 1) * TICK_NS
             number += missed
-            if number >= judged_at:
-                judged_at = number - number % TICKS + TICKS
+            if number >= second_at:
+                second_at = number - number % TICKS + TICKS
                 self.seconds += 1
-                self._wake()
+                waiting += 1
+                if self._due(waiting):
+                    waiting = 0
+                    self._wake()
             number += 1

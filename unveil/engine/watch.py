@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from unveil.detection.ensemble import EnsembleSettings
 from unveil.engine.allocator import keep_little, keep_together
+from unveil.engine.attention import Attention
 from unveil.engine.commands import Commands
 from unveil.engine.control import ControlServer
 from unveil.engine.history import History
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     from unveil.records.run import Plan
 
 _LOG = logging.getLogger(__name__)
-IDLE_NS = 2_000_000_000  # the loop looks around after so long, should no tick come
+IDLE_NS = 10_000_000_000  # the loop looks around after so long, should no tick come
 SWITCH_S = 0.001  # how long a tick waits for the interpreter while the loop computes
 MOST_FAULTS = 10
 FOLLOW_S = 5.0  # how often an episode that merely goes on is journalled
@@ -82,6 +83,7 @@ class Watch:
         self.state_dir = StateDir(settings.state_dir)
         self.lateness = Lateness()
         self.cost = Cost()
+        self.attention = Attention()
         self.problems = Problems()
         self._follow_ns = 0
         self._stopping = False
@@ -190,7 +192,12 @@ class Watch:
         """
         self.cost = Cost()  # anew: from here on it is the loop's
         sys.setswitchinterval(SWITCH_S)
-        ticker = Ticker(partial(self._guarded, self.observation.tick), lateness=self.lateness, wake=self._server.wake)
+        ticker = Ticker(
+            partial(self._guarded, self.observation.tick),
+            lateness=self.lateness,
+            wake=self._server.wake,
+            due=lambda seconds: self.attention.due(seconds, asked=self._server.asked),
+        )
         ticker.start()
         judged = 0
         try:
@@ -208,6 +215,8 @@ class Watch:
                 if self._rescan:
                     self._rescan = False
                     self.knowledge.rescan()
+            if ticker.seconds > judged:
+                self._guarded(self._second, time.monotonic_ns())
         finally:
             ticker.close()
 
@@ -270,20 +279,21 @@ class Watch:
         return describe(self)
 
     def _second(self, now_ns: int) -> None:
-        """Judge what the last second brought."""
+        """Judge what the last second brought, or on a calm host the last few."""
         wall_s = self.clock()
         outcomes: tuple[Outcome, ...] = ()
         try:
             outcomes = self.pipeline.push(self.observation.collect(now_ns), wall_s=wall_s, facts=self.facts)
             self.meter.second(outcomes)
-            follow = now_ns >= self._follow_ns
-            for outcome in outcomes:
-                going_on = self.pipeline.episodes.open if follow else ()
-                self.journalling.second(outcome.summary, (*outcome.changed, *going_on))
-                for episode in outcome.changed:
-                    self._announce(episode)
-            if follow:
+            going_on = self.pipeline.episodes.open
+            self.attention.look(outcomes, going_on, busy=self.runs.active > 0)
+            seconds = [(outcome.summary, outcome.changed) for outcome in outcomes]
+            if outcomes and now_ns >= self._follow_ns:
                 self._follow_ns = now_ns + int(1e9 * FOLLOW_S)
+                seconds[-1] = outcomes[-1].summary, (*outcomes[-1].changed, *going_on)
+            self.journalling.seconds(seconds)
+            for episode in (each for outcome in outcomes for each in outcome.changed):
+                self._announce(episode)
         finally:  # runs are looked after whatever becomes of a window
             for trouble in self.runs.second(outcomes[-1].vector if outcomes else None, self.pipeline.matching):
                 self.complain(trouble)

@@ -18,7 +18,7 @@ from unveil.records.verdict import State
 from unveil.store.connection import open_journal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from unveil.records.knowledge import KnowledgeState
@@ -52,6 +52,14 @@ def step_digest(previous: str, run: str, step: Step) -> str:
     said = [previous, run, float(step.at_s), step.state, step.cause, step.actor, step.detail]
     said += [step.evidence] if step.evidence else []  # steps of older journals have none
     return sha256(json.dumps(said, separators=(",", ":")).encode()).hexdigest()
+
+
+def _row(window: WindowSummary) -> tuple[object, ...]:
+    matched = sum(sighting.answer == "match" for sighting in window.sightings)
+    return (
+        window.watch, window.index, window.wall_s, window.verdict.state, window.verdict.severity,
+        window.ticks_missed, matched, text(window),
+    )  # fmt: skip
 
 
 class Journal:
@@ -123,18 +131,19 @@ class Journal:
 
     def append_second(self, window: WindowSummary, episodes: tuple[Episode, ...]) -> None:
         """Keep one window and the episodes that it changed, together or not at all."""
-        matched = sum(sighting.answer == "match" for sighting in window.sightings)
-        row = (
-            window.watch, window.index, window.wall_s, window.verdict.state, window.verdict.severity,
-            window.ticks_missed, matched, text(window),
-        )  # fmt: skip
-        if not episodes:  # nearly always: one statement is a transaction of its own
+        self.append_seconds(((window, episodes),))
+
+    def append_seconds(self, seconds: Sequence[tuple[WindowSummary, tuple[Episode, ...]]]) -> None:
+        """Keep windows, each with the episodes that it changed, oldest first: all of them or none."""
+        rows = [_row(window) for window, _ in seconds]
+        episodes = {episode.id: episode for _, changed in seconds for episode in changed}  # of each as it stands last
+        if len(rows) == 1 and not episodes:  # nearly always: one statement is a transaction of its own
             with self._told_as_ours():
-                self._db.execute(_INSERT_WINDOW, row)
+                self._db.execute(_INSERT_WINDOW, rows[0])
             return
         with self._transaction():
-            self._db.execute(_INSERT_WINDOW, row)
-            for episode in episodes:
+            self._db.executemany(_INSERT_WINDOW, rows)
+            for episode in episodes.values():
                 self._put_episode(episode)
 
     def put_episodes(self, episodes: tuple[Episode, ...]) -> None:

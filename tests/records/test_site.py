@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unveil.records.remediation import Mode
-from unveil.records.site import Filter, Profile, Profiles
+from unveil.records.site import Filter, Profile, Profiles, Role
 
 FILTER = Filter(
     name="f", id="1", title="t", owner="o", reason="r", fingerprints=("low",), expires="1970-01-01", expires_s=86_400.0,
@@ -57,3 +57,21 @@ def test_a_profile_never_raises_a_mode(allowed: Mode, bound: Mode) -> None:
     modes = list(Mode)
     profiles = Profiles(profiles=(Profile(name="p", mode=allowed, hosts=("*",)),))
     assert modes.index(profiles.mode("fix", bound, host="h")) == min(modes.index(allowed), modes.index(bound))
+
+
+def test_what_a_site_grants_is_said_in_words_and_observing_is_no_grant() -> None:
+    site = dataclasses.replace(
+        PROFILES, roles=(Role(name="admin", users=("root",), groups=("adm",)),), approvals={"high": "admin"}
+    )
+    assert site.grants == (
+        "profile one: manual on gpu-1; fix: auto",
+        "profile rest: approve on gpu-*, group canary",
+        "role admin: root, group adm",
+        "high impact is approved by admin",
+    )
+    assert dataclasses.replace(PROFILES, default=Mode.MANUAL, profiles=()).grants == (
+        "mode manual on every host that no profile names",
+    )
+    looking_on = Profile(name="some", mode=Mode.OBSERVE, hosts=("*",), remediations={"fix": Mode.OBSERVE})
+    assert Profiles(profiles=(looking_on,), maintenance=("02:00-04:00",)).grants == ()
+    assert site.withheld() == Profiles()

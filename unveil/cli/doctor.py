@@ -37,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Examine the host and print the findings; 1 when a source failed or is stale, or a fingerprint cannot load."""
+    """Examine the host and print the findings; 1 when something that should work or hold does not."""
+    from unveil.engine.granting import why_withheld
     from unveil.engine.needs import needs
     from unveil.host.doctor import blind, examine
     from unveil.host.root import HostRoot
@@ -48,13 +49,17 @@ def run(arguments: argparse.Namespace) -> int:
     root = HostRoot(host_root(arguments))
     found = examine(root, gpus=arguments.gpu)
     watcher = _watcher(arguments) if root.live else None
-    loaded = load(knowledge_root(arguments.kb))
+    kb = knowledge_root(arguments.kb)
+    loaded = load(kb)
+    withheld = "" if loaded.knowledge is None else why_withheld(kb, loaded.knowledge.profiles)
+    if watcher is not None:  # its word counts: it may be another user's
+        withheld = watcher["withheld"]
     fingerprints = () if loaded.knowledge is None else loaded.knowledge.fingerprints
     required = {fingerprint.name: needs(fingerprint) for fingerprint in fingerprints}
     blinds = blind(required, {*found.metrics, *found.facts})
     if arguments.json:
         told = {"examination": encode(found), "too_dear": encode(found.too_dear), "blind": encode(blinds)}
-        draw.print_json({**told, "watcher": watcher, "knowledge_problems": encode(loaded.errors)})
+        draw.print_json({**told, "watcher": watcher, "knowledge_problems": encode(loaded.errors), "withheld": withheld})
     else:
         _draw_sources(found, watcher)
         _draw_capabilities(found)
@@ -62,8 +67,10 @@ def run(arguments: argparse.Namespace) -> int:
         _draw_blind(blinds, len(fingerprints), verbose=arguments.verbose)
         for problem in loaded.errors:
             draw.line(draw.plain(problem, 1000), style="red")
+        if withheld:
+            draw.line(_whole_paths(draw.plain(withheld, 1000)), style="red")
     sick = found.sick or (watcher is not None and watcher["sick"])
-    return 1 if sick or loaded.errors else 0
+    return 1 if sick or loaded.errors or withheld else 0
 
 
 def _watcher(arguments: argparse.Namespace) -> dict[str, Any] | None:
@@ -75,6 +82,7 @@ def _watcher(arguments: argparse.Namespace) -> dict[str, Any] | None:
     states = {each["name"]: f"{each['state']}: {each['reason']}" for each in status["sources"]}
     return {
         "pid": status["pid"],
+        "withheld": status["knowledge"].get("withheld", ""),
         "sick": {
             each["name"]: states[each["name"]] for each in status["sources"] if each["state"] in ("failed", "stale")
         },
@@ -116,6 +124,11 @@ def _draw_sources(found: Examination, watcher: dict[str, Any] | None) -> None:
     if watcher is not None:
         _list(f"the running watcher (PID {watcher['pid']}) finds sick", watcher["sick"].items(), style="red")
         _list(f"the running watcher (PID {watcher['pid']}) slowed down", watcher["slowed"].items(), style="yellow")
+
+
+def _whole_paths(text: str) -> str:
+    """Fold a text whose paths are to be copied: none is broken."""
+    return textwrap.fill(text, _WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
 
 
 def _share(source: SourceHealth) -> float:

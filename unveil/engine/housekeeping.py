@@ -10,6 +10,7 @@ from unveil.engine.allocator import let_go_of_code
 if TYPE_CHECKING:
     from unveil.engine.metrics_link import MetricsLink
     from unveil.engine.watch import Watch
+    from unveil.records.knowledge import KnowledgeState
 
 PRUNE_S = 60.0
 COST_S = 10.0
@@ -50,6 +51,7 @@ class Housekeeping:
         if now_ns >= self._due.cost_ns:
             self._due.cost_ns = now_ns + int(1e9 * COST_S)
             watch.cost.mark()
+            self._now_holds(watch.knowledge.look_at_grants(wall_s))
         if now_ns >= self._due.prune_ns:
             self._due.prune_ns = now_ns + int(1e9 * PRUNE_S)
             watch.journalling.attempt(lambda: self._prune(wall_s), wall_s)
@@ -70,9 +72,13 @@ class Housekeeping:
                 filters=current.filters,
             )
             watch.journalling.episodes(ended, wall_s)
-            watch.open_door()
+        self._now_holds(state)
+
+    def _now_holds(self, state: KnowledgeState | None) -> None:
+        """Write down what holds now, if that is something else than before, and let in whom it names."""
         if state is not None:
-            watch.journalling.knowledge(state)
+            self._watch.open_door()
+            self._watch.journalling.knowledge(state)
 
     def _prune(self, wall_s: float) -> None:
         config = self._watch.config

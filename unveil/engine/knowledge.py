@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from unveil.engine.granting import why_withheld
 from unveil.errors import RefusedError, UnreadableError
 from unveil.knowledge.content import knowledge_root
 from unveil.knowledge.inventory import groups_of
@@ -44,10 +46,11 @@ class KnowledgeInUse:
                 hint="--kb names the folder that holds fingerprints/ and playbooks/",
             )
         empty = KnowledgeBase(generation=0, digest="", root=str(self.root))
-        self.current = loaded.knowledge or empty
+        self._loaded = self.current = loaded.knowledge or empty
         self.state = self._reloader.state or state_of(
             empty, now_s, stale_since_s=now_s, problems=tuple(map(str, loaded.errors))
         )
+        self._believe(now_s)
         self._log()
 
     def poll(self, now_s: float) -> tuple[KnowledgeState | None, bool]:
@@ -55,11 +58,30 @@ class KnowledgeInUse:
         outcome = self._reloader.poll(now_s)
         if outcome is None:
             return None, False
-        self.state = outcome.state
+        before = self.state
+        self.state = replace(outcome.state, withheld=before.withheld, withheld_at_s=before.withheld_at_s)
         if outcome.knowledge is not None:
-            self.current = outcome.knowledge
+            self._loaded = outcome.knowledge
+        self._believe(now_s)
         self._log()
-        return outcome.state, outcome.knowledge is not None
+        return self.state, outcome.knowledge is not None
+
+    def look_at_grants(self, now_s: float) -> KnowledgeState | None:
+        """Look anew at who may write what grants something; return the new state when that changed what holds."""
+        before = self.state
+        if why_withheld(self.root, self._loaded.profiles) != before.withheld:
+            self._believe(now_s)
+        return None if self.state is before else self.state
+
+    def _believe(self, now_s: float) -> None:
+        """Let what the inventory grants hold, unless others may write it."""
+        why = why_withheld(self.root, self._loaded.profiles)
+        self.current = self._loaded
+        if why:
+            self.current = replace(self._loaded, profiles=self._loaded.profiles.withheld())
+        if why != self.state.withheld:
+            _LOG.warning("%s", why or "what the inventory grants holds again")
+            self.state = replace(self.state, withheld=why, withheld_at_s=now_s)
 
     def rescan(self) -> None:
         """Look at the files again now."""

@@ -110,7 +110,8 @@ def cure(mode: Mode, said: str = "") -> str:
         said: the reasons, as they are told.
     """
     if mode is Mode.OBSERVE:
-        return "this host only observes; start the watcher with --profile manual, or set it in inventory/profiles.yml"
+        how = "start the watcher with --profile manual, or set it in inventory/profiles.yml"
+        return f"this host only observes; {how} (`unveil status` says when that file is not believed)"
     return next(
         (told for needle, told in _CURES if needle in said), "`unveil explain` shows what the newest window says"
     )

@@ -116,5 +116,8 @@ def describe(watch: Watch) -> dict[str, Any]:
         },
         "gpu": None if watch.observation.gpu is None else encode(watch.observation.gpu.health()),
         "sources": encode(watch.observation.health()),
-        "problems": [*filter(None, [watch.journalling.problem]), *watch.problems.told(now_s)],
+        "problems": [
+            *filter(None, [watch.knowledge.state.withheld, watch.journalling.problem]),
+            *watch.problems.told(now_s),
+        ],
     }

@@ -14,6 +14,8 @@ class KnowledgeState:
         digest: digest of its content.
         stale_since_s: when files on disk were first found not loadable; None while they are in use.
         problems: why it is stale, one line each (``file:line:column: …``).
+        withheld: why nothing of what the inventory grants holds, and the cure; empty where it does.
+        withheld_at_s: when *withheld* last changed, None when it never did.
     """
 
     generation: int
@@ -23,3 +25,5 @@ class KnowledgeState:
     remediations: int
     stale_since_s: float | None = None
     problems: tuple[str, ...] = ()
+    withheld: str = ""
+    withheld_at_s: float | None = None

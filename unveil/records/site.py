@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -94,6 +94,11 @@ class Role:
     users: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
 
+    @property
+    def members(self) -> str:
+        """Return who has it, in words."""
+        return ", ".join((*self.users, *(f"group {group}" for group in self.groups)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profiles:
@@ -112,6 +117,23 @@ class Profiles:
     freezes: tuple[Freeze, ...] = ()
     roles: tuple[Role, ...] = ()
     approvals: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def grants(self) -> tuple[str, ...]:
+        """Return in words what it allows beyond looking on, one a line; empty when it only observes."""
+        modes = [] if self.default is Mode.OBSERVE else [f"mode {self.default} on every host that no profile names"]
+        for each in self.profiles:
+            if {each.mode, *each.remediations.values()} != {Mode.OBSERVE}:
+                where = ", ".join((*each.hosts, *(f"group {group}" for group in each.groups)))
+                single = "".join(f"; {name}: {mode}" for name, mode in each.remediations.items())
+                modes.append(f"profile {each.name}: {each.mode} on {where}{single}")
+        roles = [f"role {each.name}: {each.members}" for each in self.roles]
+        approved = [f"{impact} impact is approved by {role}" for impact, role in self.approvals.items() if roles]
+        return (*modes, *roles, *approved)
+
+    def withheld(self) -> Profiles:
+        """Return the same without what it grants; what only holds back stays."""
+        return replace(self, default=Mode.OBSERVE, profiles=(), roles=(), approvals={})
 
     def mode(self, remediation: str, upper_bound: Mode, *, host: str, groups: tuple[str, ...] = ()) -> Mode:
         """Return the mode that holds on a host: what its profile says, never above the remediation's own mode."""

@@ -1,0 +1,43 @@
+"""Whether what a site's inventory grants may be believed: who can write it can make themselves an operator.
+
+Looked at when a generation is taken up, after its files were read, and again every few seconds: a file that others may
+write for a while may have been written then. What others wrote before it was closed to them cannot be told from what
+its owner wrote, so the cure begins with reading it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from unveil.errors import RefusedError
+from unveil.execution.played import refuse_open_to_others
+from unveil.knowledge.content import INVENTORY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from unveil.records.site import Profiles
+
+_PROFILES = "profiles.yml"
+_HOSTS = "hosts.yml"
+
+
+def why_withheld(root: Path, profiles: Profiles) -> str:
+    """Return why nothing of what a site grants (roles, modes above observe) may hold, and the cure; empty where it may.
+
+    Args:
+        root: the knowledge base as it was named; every folder and link on the way to its inventory counts.
+    """
+    if not profiles.grants:
+        return ""
+    names = [_PROFILES]
+    if any(each.groups for each in profiles.profiles) and os.path.lexists(root / INVENTORY / _HOSTS):
+        names.append(_HOSTS)  # it says which hosts are in the groups
+    for name in names:
+        try:
+            refuse_open_to_others(root / INVENTORY / name)
+        except RefusedError as error:
+            what = "roles and modes of inventory/profiles.yml do not hold, only root and the watcher's user may order"
+            return f"{what}: {error.what} (read what it says now, write it anew, {error.hint})"
+    return ""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from unveil.records.run import Plan, Run, RunState
+    from unveil.records.site import Profiles
 
 MODULES = Path(__file__).parents[2] / "playbooks/modules"
 THP = "sys/kernel/mm/transparent_hugepage/enabled"
@@ -93,6 +94,7 @@ class Rig:
     share: float | None = 0.9
     silences: tuple[Any, ...] = ()
     known: bool = True
+    site: Profiles | None = None
     resets: int = 0
     peeked: dict[str, str | None] = field(default_factory=dict)
 
@@ -143,7 +145,7 @@ class Rig:
             raise RefusedError("not what it was")
         return Situation(
             remediation=self.remediation, profile=self.profile, silences=self.silences,
-            still_matching=self.still_matching, baseline={FEATURE: 0.1},
+            still_matching=self.still_matching, baseline={FEATURE: 0.1}, calendar=self.site,
         )  # fmt: skip
 
     def read(self, name: str = THP) -> str:

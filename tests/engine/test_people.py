@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from unveil.engine.people import admitted, person, refuse_approval, refuse_order
+from unveil.engine.people import admitted, entitled_by, person, refuse_approval, refuse_order
 from unveil.errors import RefusedError
 from unveil.records.site import Profiles, Role
 
@@ -49,6 +49,19 @@ def test_a_refused_approval_says_who_may() -> None:
     with pytest.raises(RefusedError, match=r"\(operator\) may not approve r1, which has high impact") as refused:
         refuse_approval("r1", "high", ME, site)
     assert refused.value.hint == "who may: admin (nobody-here)"
+
+
+def test_a_user_whose_name_is_anothers_number_is_not_that_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    me = pwd.getpwuid(os.geteuid())
+    monkeypatch.setattr(pwd, "getpwuid", lambda _uid: type(me)(("1004", *me[1:])))
+    assert person(ME).users == {str(os.geteuid())}
+
+
+def test_the_record_says_by_which_role_somebody_approved() -> None:
+    site = replace(ADMINS, roles=(*ADMINS.roles, Role(name="operator", users=(NAME,))))
+    assert entitled_by("low", ME, site) == f"{NAME}, by the role operator"
+    assert entitled_by("high", ME, site) == ""
+    assert entitled_by("low", ME, Profiles()) == ""
 
 
 def test_only_who_has_a_role_is_let_in_besides_the_owner() -> None:

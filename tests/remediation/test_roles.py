@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from unveil.records.site import Profiles, Role
-from unveil.remediation.roles import Person, approvers, may_approve, may_order, roles_of
+from unveil.remediation.roles import Person, approvers, may_approve, may_order, roles_of, still_approves
 
 SITE = Profiles(
     roles=(Role(name="operator", users=("alice", "1001"), groups=("oncall",)), Role(name="admin", users=("root",))),
@@ -47,6 +47,14 @@ def test_without_roles_whoever_may_talk_may_order_and_approve() -> None:
     assert may_order("apply", NOBODY, Profiles())
     assert may_approve("high", NOBODY, Profiles())
     assert approvers("high", Profiles()) == ""
+
+
+def test_an_approval_holds_as_long_as_its_person_may_give_it_and_without_roles_only_the_owners_does() -> None:
+    assert still_approves("low", ALICE, SITE)
+    assert not still_approves("high", ALICE, SITE)
+    assert not still_approves("low", OWNER, SITE)
+    assert still_approves("high", OWNER, Profiles())
+    assert not still_approves("low", ALICE, Profiles())
 
 
 def test_who_may_approve_is_said_in_words() -> None:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from unveil.errors import RefusedError
-from unveil.remediation.roles import Person, approvers, may_approve, may_order, roles_of
+from unveil.remediation.roles import Person, approvers, may_approve, may_order, roles_of, still_approves
 
 if TYPE_CHECKING:
     from unveil.records.site import Profiles
@@ -40,7 +40,9 @@ def person(actor: str) -> Person:
             groups.add(grp.getgrgid(gid).gr_name)
         except KeyError:
             continue
-    return Person(users=frozenset({str(uid), entry.pw_name}), groups=frozenset(groups), owner=owner)
+    # A user who is called 1004 is not number 1004.
+    names = {str(uid)} if entry.pw_name.isdecimal() else {str(uid), entry.pw_name}
+    return Person(users=frozenset(names), groups=frozenset(groups), owner=owner)
 
 
 def admitted(uid: int, site: Profiles) -> bool:
@@ -78,6 +80,26 @@ def refuse_approval(run: str, impact: str, actor: str, site: Profiles) -> None:
             f"{_named(actor)} ({mine}) may not approve {run}, which has {impact} impact",
             hint=f"who may: {approvers(impact, site)}",
         )
+
+
+def entitled_by(impact: str, actor: str, site: Profiles) -> str:
+    """Return who approves a fix, and by which roles, for the record; empty where the site has no roles."""
+    mine = ", ".join(role for role in roles_of(person(actor), site) if site.approvals.get(impact, role) == role)
+    return f"{_named(actor)}, by the role {mine}" if mine else ""
+
+
+def lapsed(impact: str, actor: str, site: Profiles) -> str:
+    """Return why the approval of *actor* holds no longer, empty where it does.
+
+    Asked at the last moment, of the generation and the user database that are there then: who left, or whose role was
+    taken or lowered since, must not have the host changed by what they said before.
+    """
+    approver = person(actor)
+    if still_approves(impact, approver, site):
+        return ""
+    mine = ", ".join(roles_of(approver, site)) or "no role"
+    who = approvers(impact, site) or "without roles, root and the watcher's user"
+    return f"approved by {_named(actor)}, who has {mine} now and may not approve {impact} impact (who may: {who})"
 
 
 def _named(actor: str) -> str:

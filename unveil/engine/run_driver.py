@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from unveil.engine.dry_runs import DryRuns
+from unveil.engine.people import entitled_by, lapsed
 from unveil.engine.run_keeping import RunKeeping
 from unveil.engine.run_life import WATCHER, RunLife
 from unveil.engine.run_telling import RunTelling
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from unveil.records.entity import Entity
     from unveil.records.feature import FeatureVector
     from unveil.records.run import Plan, Run
+    from unveil.records.site import Profiles
     from unveil.remediation.verification import Progress
     from unveil.store.journal import Journal
     from unveil.store.queries import Queries
@@ -123,21 +125,24 @@ class RunDriver:
         if policy.expired(run, situation.remediation, self._clock()):
             self.life.step(run, RunState.EXPIRED, Cause.APPROVAL_EXPIRED, WATCHER)
             raise RefusedError(f"{run.id} waited too long for its approval", hint="plan again")
-        cause = Cause.POLICY if actor == WATCHER else Cause.OPERATOR
-        return self.life.step(run, RunState.APPROVED, cause, actor)
+        if actor == WATCHER:
+            return self.life.step(run, RunState.APPROVED, Cause.POLICY, actor)
+        by = "" if situation.calendar is None else entitled_by(run.plan.impact, actor, situation.calendar)
+        return self.life.step(run, RunState.APPROVED, Cause.OPERATOR, actor, by)
 
     def apply(self, run: Run, *, plan_hash: str, actor: str) -> Run:
         """Start an approved plan, after a last look at policy, silences, fresh windows and the settings themselves.
 
         Raises:
             RefusedError: it may not run now, or its playbook is not what was judged; the run waits on, unless its plan
-                is out of date.
+                is out of date, or who approved it may no longer approve it: then it ends refused.
             ConflictError: a setting is no longer what the plan says; the run ends refused.
         """
         self._same_plan(run, plan_hash)
         if run.state is not RunState.APPROVED:
             raise RefusedError(f"{run.id} is {run.state}, not approved", hint=f"`unveil runs approve {run.id}` first")
         situation = self._situation(run.plan)
+        self._refuse_lapsed(run, situation.calendar)
         self._permit(run.plan, situation, actor, policy.Intent.APPLY, run)
         if stale := drifted(run.plan, self._settings.peek):
             self.life.step(run, RunState.REFUSED, Cause.PLAN_STALE, WATCHER, f"changed since: {', '.join(stale)}")
@@ -254,6 +259,15 @@ class RunDriver:
             # A person's approval lifts the bounds of automation; the watcher's own does not.
             approved_s=None if approval is None or approval.actor == WATCHER else approval.at_s,
         )
+
+    def _refuse_lapsed(self, run: Run, site: Profiles | None) -> None:
+        """End a run whose approver may not approve it any more; what the profile approved is the policy's to judge."""
+        approval = entered(run, RunState.APPROVED)
+        if site is None or approval is None or approval.actor == WATCHER:
+            return
+        if why := lapsed(run.plan.impact, approval.actor, site):
+            self.life.step(run, RunState.REFUSED, Cause.APPROVAL_LAPSED, WATCHER, why)
+            raise RefusedError(f"the approval of {run.id} has lapsed: {why}", hint="plan again, and have it approved")
 
     def _same_plan(self, run: Run, plan_hash: str) -> None:
         if run.plan.hash != plan_hash:

@@ -30,6 +30,7 @@ class Cause(StrEnum):
     OPERATOR = "operator"
     POLICY = "policy"
     APPROVAL_EXPIRED = "approval expired"
+    APPROVAL_LAPSED = "approval lapsed"
     NOTHING_TO_DO = "nothing to do"
     NOT_MATCHING = "no longer matching"
     PLAN_STALE = "plan is stale"
@@ -65,7 +66,7 @@ STEPS: Mapping[RunState, Mapping[RunState, frozenset[Cause]]] = MappingProxyType
         _S.APPROVED: {
             _S.APPLYING: frozenset({_C.STARTED}),
             _S.NO_CHANGE: frozenset({_C.NOTHING_TO_DO}),
-            _S.REFUSED: frozenset({_C.POLICY, _C.NOT_MATCHING, _C.PLAN_STALE}),
+            _S.REFUSED: frozenset({_C.POLICY, _C.NOT_MATCHING, _C.PLAN_STALE, _C.APPROVAL_LAPSED}),
             _S.EXPIRED: frozenset({_C.APPROVAL_EXPIRED}),
             _S.CANCELED: frozenset({_C.OPERATOR}),
         },

@@ -50,10 +50,13 @@ def may_approve(impact: str, person: Person, site: Profiles) -> bool:
     return not site.roles or (wanted in mine if wanted is not None else bool(mine))
 
 
+def still_approves(impact: str, person: Person, site: Profiles) -> bool:
+    """Tell whether the approval that a person gave holds now: without roles only its owner's does."""
+    return may_approve(impact, person, site) if site.roles else person.owner
+
+
 def approvers(impact: str, site: Profiles) -> str:
     """Return who may approve a fix of an impact, in words; empty when the site has no roles."""
     wanted = site.approvals.get(impact)
     asked = [role for role in site.roles if wanted in (None, role.name)]
-    return "; ".join(
-        f"{role.name} ({', '.join((*role.users, *(f'group {group}' for group in role.groups)))})" for role in asked
-    )
+    return "; ".join(f"{role.name} ({role.members})" for role in asked)

@@ -101,6 +101,29 @@ def test_once_a_key_is_configured_only_what_is_signed_is_installed(
     assert main(["kb", "lint", "--kb", str(target)]) == 0
 
 
+def test_what_a_pack_would_grant_is_said_and_is_not_taken_by_itself(
+    shelf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kb = Path(shutil.copytree(shelf / "kb", tmp_path / "own"))
+    roles = "roles: [{name: admin, users: [mallory]}]\napprovals: {high: admin}\n"
+    head = "apiVersion: unveil/v1\nkind: Profiles\ndefault: observe\n"
+    (kb / "inventory").mkdir(exist_ok=True)
+    (kb / "inventory/profiles.yml").write_text(head + roles)
+    pack, target = str(tmp_path / "p.tar.gz"), str(tmp_path / "kb")
+    assert main(["kb", "pack", "--kb", str(kb), "--output", pack]) == 0
+    assert main(["kb", "verify", pack]) == 0
+    assert "  role admin: mallory\n  high impact is approved by admin\n" in capsys.readouterr().out
+    assert main(["kb", "install", pack, "--kb", target]) == 0
+    told = capsys.readouterr().out
+    assert "NOT taken of the pack's inventory" in told
+    assert "  role admin: mallory\n" in told
+    assert "mallory" not in (tmp_path / "kb/inventory/profiles.yml").read_text()
+    assert main(["kb", "install", pack, "--kb", target, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["inventory"] == "site"
+    assert main(["kb", "install", pack, "--kb", f"{target}2", "--take-inventory"]) == 0
+    assert "the pack's inventory is in use, and grants:\n  role admin: mallory\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [

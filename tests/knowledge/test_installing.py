@@ -12,6 +12,7 @@ import pytest
 from unveil.errors import BadInputError, ConflictError, RefusedError, UnwritableError
 from unveil.knowledge import installing
 from unveil.knowledge.archive import Archive, archive_of, gather
+from unveil.knowledge.brought_inventory import PROFILES
 from unveil.knowledge.installing import install, roll_back
 from unveil.knowledge.load_child import LoadChild
 from unveil.knowledge.loading import load
@@ -223,3 +224,42 @@ def test_no_umask_makes_files_that_everyone_may_write(pack: Callable[..., Archiv
     finally:
         os.umask(before)
     assert not [path for path in target.resolve().rglob("*") if path.stat().st_mode & 0o022]
+
+
+GRANTING = b"apiVersion: unveil/v1\nkind: Profiles\ndefault: approve\nroles: [{name: mine, users: [thief]}]\n"
+GRANTS = ("mode approve on every host that no profile names", "role mine: thief")
+
+
+def with_profiles(kb: Path, content: bytes = GRANTING, version: str = "1") -> Archive:
+    return archive_of({**gather(kb), PROFILES: content}, name="site", version=version, unveil="1")
+
+
+def granted(target: Path) -> tuple[str, ...]:
+    knowledge = load(target).knowledge
+    assert knowledge is not None
+    return knowledge.profiles.grants
+
+
+def test_roles_and_modes_that_a_pack_brings_are_taken_only_when_that_is_asked_for(kb: Path, target: Path) -> None:
+    done = install(with_profiles(kb), target)
+    assert (done.inventory, done.grants) == ("observe", GRANTS)
+    assert granted(target) == ()
+    again = install(with_profiles(kb, version="2"), target)
+    assert (again.inventory, again.grants) == ("site", ())
+    assert granted(target) == ()
+    with pytest.raises(RefusedError, match="is the site's own, and stays"):
+        install(with_profiles(kb, version="3"), target, take_inventory=True)
+    assert granted(target) == ()
+
+
+def test_an_inventory_that_is_asked_for_is_taken_as_it_is_and_one_that_observes_without_asking(
+    kb: Path, target: Path
+) -> None:
+    done = install(with_profiles(kb), target, take_inventory=True)
+    assert (done.inventory, done.grants) == ("pack", GRANTS)
+    assert granted(target) == GRANTS
+    other = target.with_name("other")
+    observing = GRANTING.split(b"roles")[0].replace(b"approve", b"observe") + b"maintenance: ['02:00-04:00']\n"
+    done = install(with_profiles(kb, observing), other)
+    assert (done.inventory, done.grants) == ("pack", ())
+    assert (other / PROFILES).read_bytes() == observing

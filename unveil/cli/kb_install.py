@@ -11,9 +11,14 @@ from unveil.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
+    from unveil.knowledge.installing import Installed
+
 DESCRIPTION = """Put a pack into use at --kb DIR: everything or nothing, in one step, and only when it loads together
 with the site's inventory, which stays. A running watcher goes over to it by itself. Once DIR/inventory/allowed_signers
 is there (or --signers is given), a pack must be signed by one of them.
+
+A pack brings an inventory only to a new place. When it grants something (roles, a mode above observe), it is shown, and
+a profile that observes stands there instead unless --take-inventory is given.
 
 An older version of the pack in use (7 after 8) is refused without --downgrade: its signature is as good as ever.
 
@@ -27,6 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("pack", type=Path, metavar="PACK", nargs="?", help="made by `unveil kb pack`")
     what.add_argument("--rollback", action="store_true", help="put into use again what was there before")
     parser.add_argument("--downgrade", action="store_true", help="also when a newer version is in use")
+    parser.add_argument(
+        "--take-inventory",
+        action="store_true",
+        help="into a new place, also when it grants roles or a mode above observe",
+    )
     kb_verify.add_signers(parser)
 
 
@@ -42,13 +52,27 @@ def run(arguments: argparse.Namespace) -> int:
         signed_by, done = None, roll_back(target)
     else:
         archive, signed_by = kb_verify.check(arguments.pack, target, arguments.signers)
-        done = install(archive, target, downgrade=arguments.downgrade)
+        done = install(archive, target, downgrade=arguments.downgrade, take_inventory=arguments.take_inventory)
     if arguments.json:
         draw.print_json({**encode(done), "signer": signed_by})
         return 0
     if not arguments.rollback:
         draw.line(kb_verify.vouched(signed_by), style="green" if signed_by else "yellow")
+    _tell_inventory(done)
     draw.line(f"in use now: {done.folder}")
     if done.before:
         draw.line(f"before: {done.before}; `unveil kb install --rollback --kb {target}` takes it back")
     return 0
+
+
+def _tell_inventory(done: Installed) -> None:
+    if done.inventory == "site":
+        draw.line("the site's own inventory stays")
+    elif done.inventory == "observe":
+        kb_verify.tell_grants(
+            "NOT taken of the pack's inventory (--take-inventory takes it); this host observes:", done.grants
+        )
+    else:
+        kb_verify.tell_grants(
+            f"the pack's inventory is in use, and {'grants:' if done.grants else 'observes'}", done.grants
+        )

@@ -18,6 +18,8 @@ of --signers, else inventory/allowed_signers of the knowledge base (--kb). Where
 nobody vouches for it. Exit 1 when a signature is demanded and does not hold, 2 when the file is no pack."""
 EXAMPLE = "unveil kb verify site-7.tar.gz --kb /etc/unveil/kb"
 
+_MOST_GRANTS = 20
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
@@ -35,16 +37,28 @@ def add_signers(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Verify."""
+    from unveil.knowledge.brought_inventory import grants_of
     from unveil.knowledge.content import knowledge_root
 
     archive, signed_by = check(arguments.pack, knowledge_root(arguments.kb), arguments.signers)
+    grants = grants_of(archive.files)
     if arguments.json:
         told = {"name": archive.name, "version": archive.version, "digest": archive.digest, "signer": signed_by}
-        draw.print_json({**told, "files": list(archive.files)})
+        draw.print_json({**told, "files": list(archive.files), "grants": grants})
         return 0
     draw.line(f"{archive.name} {archive.version}: {len(archive.files)} files, digest {archive.digest}")
     draw.line(vouched(signed_by), style="green" if signed_by else "yellow")
+    tell_grants("its inventory grants, if it is taken:" if grants else "its inventory observes", grants)
     return 0
+
+
+def tell_grants(title: str, grants: tuple[str, ...]) -> None:
+    """Print what an inventory grants; that of a pack is as hostile as the rest of it."""
+    draw.line(title, style="yellow" if grants else "")
+    for each in grants[:_MOST_GRANTS]:
+        draw.line(f"  {draw.plain(each, 300)}", style="yellow")
+    if len(grants) > _MOST_GRANTS:
+        draw.line(f"  and {len(grants) - _MOST_GRANTS} more", style="yellow")
 
 
 def vouched(signed_by: str | None) -> str:

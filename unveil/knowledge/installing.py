@@ -6,8 +6,9 @@ The knowledge base at ``DIR`` is a symbolic link into ``DIR.installed/``, where 
     /etc/unveil/kb.installed/   0001-site-6  0002-site-7  previous → 0001-site-6
 
 A new folder is written, flushed, and loaded as the watcher would load it; then the link is replaced in one step, which
-a running watcher follows. The inventory is the site's own and goes with it: a pack brings one only to a new place. To
-roll back is to install what was there before, under today's inventory.
+a running watcher follows. The inventory is the site's own and goes with it: a pack brings one only to a new place, and
+one that grants something (roles, a mode above observe) only when that was asked for. To roll back is to install what
+was there before, under today's inventory.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ import shutil
 import stat
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unveil.errors import BadInputError, ConflictError, RefusedError, UnwritableError
 from unveil.knowledge.archive import MANIFEST, is_older, read_manifest
+from unveil.knowledge.brought_inventory import OBSERVING, PROFILES, grants_of
 from unveil.knowledge.content import FINGERPRINTS, FOLDERS, INVENTORY
 from unveil.knowledge.loading import load
 from unveil.knowledge.signing import SIGNERS
@@ -34,32 +36,42 @@ if TYPE_CHECKING:
     from unveil.knowledge.archive import Archive
 
 PREVIOUS = "previous"
+SITE, PACK, OBSERVE = "site", "pack", "observe"
 _ENDING = ".installed"
 _WIDTH = 4  # digits of the number that each installation begins with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """What is in use now, and what was before: names of folders, the latter empty when there was nothing."""
+    """What is in use now, and what was before: names of folders, the latter empty when there was nothing.
+
+    Attributes:
+        inventory: whose is in use: ``site`` (as it was), ``pack``, or ``observe`` instead of a pack's that grants more.
+        grants: what the pack's inventory grants, or would; nothing where the site has its own.
+    """
 
     folder: str
     before: str
+    inventory: str = SITE
+    grants: tuple[str, ...] = ()
 
 
-def install(archive: Archive, target: Path, *, downgrade: bool = False) -> Installed:
+def install(archive: Archive, target: Path, *, downgrade: bool = False, take_inventory: bool = False) -> Installed:
     """Put a pack into use.
 
     Args:
+        take_inventory: whether the first pack at a place may bring an inventory that grants more than to look on.
         downgrade: whether it may be older than what is in use. An old pack keeps its good signature for ever: whoever
             can hand one in could bring back what a newer one took away.
 
     Raises:
-        RefusedError: *target* is something that was not installed, or a newer version of the pack.
+        RefusedError: *target* is something that was not installed, or a newer version of the pack; or an inventory is
+            to be taken where the site has one.
         BadInputError: the pack does not load together with the site's inventory.
         ConflictError: another installation is under way.
         UnwritableError: the disk does not take it; nothing was changed.
     """
-    return _put(archive, target, downgrade=downgrade)
+    return _put(archive, target, downgrade=downgrade, take_inventory=take_inventory)
 
 
 def roll_back(target: Path) -> Installed:
@@ -81,7 +93,7 @@ def _before(target: Path) -> tuple[dict[str, bytes], str]:
     return files, folder.name[_WIDTH + 1 :]
 
 
-def _put(archive: Archive | None, target: Path, *, downgrade: bool) -> Installed:
+def _put(archive: Archive | None, target: Path, *, downgrade: bool, take_inventory: bool = False) -> Installed:
     """Put a pack into use, the installation before when None. What is there is looked at under the lock: what
     another installation has replaced by then is neither read half nor taken for a place without an inventory.
     """
@@ -98,10 +110,24 @@ def _put(archive: Archive | None, target: Path, *, downgrade: bool) -> Installed
                 files, name = {MANIFEST: archive.manifest, **archive.files}, f"{archive.name}-{archive.version}"
             if not downgrade and current is not None:
                 _refuse_older(files[MANIFEST], current)
-            return _exchange(files, name, target, current)
+            if current is not None and (current / INVENTORY).is_dir():
+                if take_inventory:
+                    own = f"{target}/{INVENTORY} is the site's own, and stays"
+                    raise RefusedError(own, hint="a pack brings one only to a new place; edit that one")
+                return _exchange(files, name, target, current)
+            brought, whose, grants = _brought(files, take_inventory)
+            return replace(_exchange(brought, name, target, current), inventory=whose, grants=grants)
     except OSError as error:
         what = f"{error.filename or target} cannot be written: {error.strerror}"
         raise UnwritableError(what, hint="what was in use still is") from error
+
+
+def _brought(files: Mapping[str, bytes], take_inventory: bool) -> tuple[Mapping[str, bytes], str, tuple[str, ...]]:
+    """Return the files for a new place, whose inventory that is, and what the pack's own grants."""
+    grants = grants_of(files)
+    if grants and not take_inventory:
+        return {**files, PROFILES: OBSERVING}, OBSERVE, grants
+    return files, PACK, grants
 
 
 def _refuse_older(manifest: bytes, current: Path) -> None:

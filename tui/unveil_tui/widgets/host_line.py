@@ -105,7 +105,7 @@ def banners(seen: Seen, now_s: float) -> list[str]:
     if (stopped := seen.stopped) is not None:
         until = words.moment(stopped.until_s, seen.now_s)
         found.append(f"automation STOPPED until {until} by {plain(stopped.actor)}: {plain(stopped.reason, 200)}")
-    found += [f"problem: {plain(each, 300)}" for each in seen.status.get("problems", [])[:2]]
+    found += [f"problem: {plain(each, 400)}" for each in seen.status.get("problems", [])[:2]]
     return found
 
 

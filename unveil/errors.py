@@ -83,7 +83,7 @@ class RunFailedError(UnveilError):
 
 def did_you_mean(name: str, known: Iterable[str], *, otherwise: str) -> str:
     """Return the hint for a name that nobody knows: the nearest that is known, or where they are listed."""
-    from difflib import get_close_matches  # 5 ms, and only for what is misspelt
+    from difflib import get_close_matches  # only for what is misspelt
 
     near = get_close_matches(name, list(known), n=1)
     return f"did you mean {near[0]}?" if near else otherwise

@@ -1,7 +1,7 @@
 """What judging a window costs: each detector, attribution and the whole, beside scikit-learn's own scoring.
 
 Run it with ``python -m unveil.benchmarks.scoring [features …]``. CPU time of this thread, in a hot loop; the watcher,
-which judges once a second with cold caches, pays two to four times as much.
+which judges once a second with cold caches, pays a multiple of it.
 """
 
 from __future__ import annotations

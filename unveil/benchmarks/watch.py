@@ -6,8 +6,8 @@ Starts the real command with everything on (sampling at 100 ms, features, all de
 GPU child where there is NVML), waits until it is warm, and reads the kernel's own accounts of it. CPU time is that of
 the watcher and all its children, living and dead, from the kernel's per-process CPU clocks (nanoseconds).
 
-A share of a core means little without the machine: to wake an idle CPU and to fill its caches again costs ten times
-more on one than on another, and on a virtual machine ten times more in one hour than in another. So two peers that wake
+A share of a core means little without the machine: to wake an idle CPU and to fill its caches again costs much more on
+one than on another, and on a virtual machine much more in one hour than in another. So two peers that wake
 at the same pace are measured beside it, slice by slice: a loop that does nothing (``idle_peer``: the floor) and a plain
 psutil loop (``psutil_peer``). Each is stopped while another is measured, because each makes the others' caches cold.
 How many pages of memory are touched from one tick to the next, and in a second, does not depend on the hour, and

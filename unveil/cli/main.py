@@ -49,7 +49,7 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(**{"allow_abbrev": False, "formatter_class": Layout, **settings})
 
     def error(self, message: str) -> NoReturn:
-        import difflib  # 5 ms, and only for what is misspelt
+        import difflib  # only for what is misspelt
 
         wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
         near = difflib.get_close_matches(wrong[1], re.findall(r"'([^']+)'", wrong[2]), 1) if wrong else []
@@ -61,7 +61,7 @@ def build_parser(command: str | None = None, *, alone: bool = False) -> argparse
     """Return the parser; only *command*'s own arguments are loaded (all others are names in the help).
 
     Args:
-        alone: whether nothing stands before the command, so that no other one's name can be asked for: 5 ms less.
+        alone: whether nothing stands before the command, so that no other one's name can be asked for.
     """
     parser = _Parser(
         prog="unveil",
@@ -129,7 +129,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _print_version() -> int:
-    from importlib.metadata import version  # costs 20 ms
+    from importlib.metadata import version  # dear, and only who asks for it needs it
 
     print(f"unveil {version('unveil')}")
     return 0

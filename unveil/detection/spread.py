@@ -66,7 +66,7 @@ def standardise(residuals: NDArray[np.floating], scale: NDArray[np.float64]) -> 
 
 def within(sigmas: NDArray[np.float64]) -> NDArray[np.float64]:
     """Bring sigmas within ±CLIP, in place, and return them; NaN stays."""
-    np.maximum(sigmas, -CLIP, out=sigmas)  # a third of what np.clip costs on so few numbers
+    np.maximum(sigmas, -CLIP, out=sigmas)  # cheaper than np.clip on so few numbers
     return np.minimum(sigmas, CLIP, out=sigmas)
 
 

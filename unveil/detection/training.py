@@ -1,7 +1,7 @@
 """Training: fit the detectors on past windows and find out, honestly, how they score windows they have not seen.
 
-The only door to scikit-learn, which is imported inside and only ever in a child process: it costs more than 100 MB and
-a second of CPU that the watcher does not have.
+The only door to scikit-learn, which is imported inside and only ever in a child process: what it costs
+(``python -m unveil.benchmarks.imports``) the watcher does not have.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ScikitLearn:
 def fit(training_set: TrainingSet, *, seed: int = 0, kinds: tuple[DetectorKind, ...] = DETECTORS) -> TrainedModel:
     """Fit every detector that needs a training, and score each stretch of time by detectors fitted without it.
 
-    Costs 3 to 4 s of CPU for 1,800 windows of 200 features.
+    Costs seconds of CPU for half an hour of windows.
 
     Args:
         training_set: at least as many windows as make a reference.

@@ -24,8 +24,8 @@ def keep_little() -> None:
     """Have large blocks given back to the system as soon as they are free, and one arena for all threads.
 
     Once a minute the reference is made anew and for that takes some megabytes. By default the C library raises its
-    threshold when such a block is freed, keeps the next ones, and the holes between them: measured, 3 MB. Where there
-    is no glibc this changes nothing.
+    threshold when such a block is freed, keeps the next ones, and the holes between them. Where there is no glibc this
+    changes nothing.
     """
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
@@ -36,9 +36,9 @@ def keep_little() -> None:
 def keep_together() -> int:
     """Move what this process has in memory now to huge pages; return how many there are of it.
 
-    A loop that wakes after a second looks up thousands of small pages, which are in no cache any more; measured, that
-    is a tenth of its CPU time. Nothing grows: only ranges that are filled are moved. Nothing is done where the host's
-    policy is *never*, or the kernel does not know how.
+    A loop that wakes after a second looks up thousands of small pages, which are in no cache any more. Nothing
+    grows: only ranges that are filled are moved. Nothing is done where the host's policy is *never*, or the kernel does
+    not know how.
     """
     with contextlib.suppress(OSError, AttributeError):
         if "[never]" in Path(_POLICY).read_text():

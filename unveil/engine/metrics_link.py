@@ -1,9 +1,10 @@
 """The watcher's end of the metrics endpoint: binds the port, starts the child that serves it, and feeds it.
 
-Serving is not done in the watcher: prometheus_client and an HTTP server are 14 MB, and a scrape would take turns with
-the reading of the host. A child is told everything every few seconds, in one line of JSON that is written without
-waiting: a child that does not keep up gets less, and one that dies is started again after a pause. The port is bound
-here, so that an address in use is said at the start, and survives the child.
+Serving is not done in the watcher: prometheus_client and an HTTP server would make it much larger (``python -m
+unveil.benchmarks.imports``), and a scrape would take turns with the reading of the host. A child is told everything
+every few seconds, in one line of JSON that is written without waiting: a child that does not keep up gets less, and one
+that dies is started again after a pause. The port is bound here, so that an address in use is said at the start, and
+survives the child.
 """
 
 from __future__ import annotations

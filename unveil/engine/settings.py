@@ -107,7 +107,7 @@ def _read(file: Path) -> dict[str, Any]:
             f"{file} belongs to, or can be written by, someone else",
             hint="it says how far automation may go, and with which knowledge base: chown it, chmod go-w",
         )
-    import tomllib  # 1 MB, and mostly there is no such file
+    import tomllib  # mostly there is no such file
 
     try:
         return tomllib.loads(text)

@@ -1,7 +1,7 @@
 """Trail: what the newest windows were judged by, in memory: for sparklines, and to explain a window after the fact.
 
 It is bounded by bytes as well as by windows: a host of a thousand containers leaves a shorter trail. What is absent
-takes no room: on a host without GPUs that is half of all.
+takes no room: on a host without GPUs that is much of all.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from unveil.records.fact import FactTable
 
 _SICK = (SourceState.FAILED, SourceState.STALE)
-_TICKS = 21  # at their real pace: two seconds, as warm caches would tell a third of the cost
+_TICKS = 21  # at their real pace: two seconds, as warm caches would tell too little
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _FORMAT = 1
 _KEY = b"unveil.recording"
 _EXACT = 2.0**53  # whole numbers up to this are exact as doubles
-_ROWS_OF_GROUP = 8192  # about ten minutes; footers cost 100 kB a group at 500 channels
+_ROWS_OF_GROUP = 8192  # about ten minutes: a group has a footer for each of hundreds of channels
 _NAN_BITS = np.float64("nan").view(np.int64)
 
 

@@ -27,7 +27,7 @@ def shipped_root(package: Path | None = None) -> Path:
     Raises:
         UnreadableError: the installation lacks its content.
     """
-    import importlib.resources  # 10 ms, and only who names no folder needs it
+    import importlib.resources  # only who names no folder needs it
 
     package = Path(str(importlib.resources.files("unveil"))) if package is None else package
     in_wheel = package / "_content"  # exists only in an installed wheel

@@ -50,7 +50,7 @@ def lint(
 def lint_playbooks(root: str | Path, *, cached: bool = True) -> tuple[tuple[Problem, ...], str]:
     """Return what ansible-lint finds in the playbooks, and why it could say nothing, empty when it could.
 
-    It takes most of a second a playbook: what it said of these files is kept, too.
+    It takes long: what it said of these files is kept, too.
     """
     from unveil.knowledge.ansible_lint import find, judge_playbooks
     from unveil.knowledge.content import PLAYBOOKS

@@ -52,7 +52,7 @@ def encode(value: Any) -> Any:
 
 
 def text(record: Any) -> str:
-    """Return a record as JSON text: that of ``encode``, at a third of the price for the usual record.
+    """Return a record as JSON text: that of ``encode``, cheaper for the usual record.
 
     Raises:
         TypeError: the record holds something that does not travel.

@@ -73,7 +73,7 @@ class Queries:
 
     @_told
     def plain_windows(self, *, limit: int, before: tuple[int, int] | None = None) -> list[dict[str, Any]]:
-        """Return the same as they stand in the journal: for whoever hands them on, at a tenth of the price."""
+        """Return the same as they stand in the journal: for whoever hands them on, without making records of them."""
         rows = self._db.execute(
             "SELECT summary FROM windows WHERE (watch, idx) < (?, ?) ORDER BY watch DESC, idx DESC LIMIT ?",
             (*(before or (1 << 60, 0)), limit),

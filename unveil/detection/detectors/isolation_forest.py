@@ -1,7 +1,7 @@
 """Isolation Forest (Liu, Ting and Zhou 2008): windows that few random cuts set apart from the past.
 
-scikit-learn grows the forest; here it is a handful of flat arrays, walked by all trees at once. One window costs tens
-of microseconds instead of the 12 ms of ``score_samples``, and the score is the same to the last bits.
+scikit-learn grows the forest; here it is a handful of flat arrays, walked by all trees at once. The score is the
+same to the last bits, for a small part of what ``score_samples`` takes (``python -m unveil.benchmarks.scoring``).
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ def _tell_nodes(sheet: FactSheet, topology: Topology) -> None:
 def read_identity(sheet: FactSheet) -> None:
     """Read what the machine is: kernel, model of the CPU, hypervisor, memory."""
     sheet.read("cpu.kernel", "proc/sys/kernel/osrelease", str)
-    info = sheet.head("proc/cpuinfo", 4096)  # the first CPU says it; the whole file is 200 kB on a large host
+    info = sheet.head("proc/cpuinfo", 4096)  # the first CPU says it; the whole file is long on a large host
     model = re.search(r"^(?:model name|cpu model|cpu|Processor|machine)\s*:\s*(\S.*)$", info, re.MULTILINE)
     if model:
         sheet.tell("cpu.model", model[1].strip()[:200])

@@ -117,7 +117,7 @@ def open_nvml(environ: Mapping[str, str] = os.environ) -> Any:
         SourceAbsentError: this host has no NVML library: a host without NVIDIA GPUs.
         SourceFailedError: the library is there and the driver does not answer.
     """
-    import pynvml  # here, not above: 39 ms and 6 MB that the watcher must not pay
+    import pynvml  # here, not above: the watcher must not pay for it
 
     if path := environ.get(LIBRARY_VARIABLE):
         try:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from unveil.features.plan import Plan, Planner
-from unveil.features.roster import PHYSICAL_NIC, Roster
-from unveil.records.entity import HOST, EntityKind
+from unveil.features.roster import PHYSICAL_NIC, Roster, Shelf
+from unveil.records.entity import EntityKind
 from unveil.records.feature import FeatureId, FeatureLayout, FeatureVector
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from unveil.features.feature import Feature
+    from unveil.features.feature import Feature, Formula, Term
     from unveil.records.entity import Entity
     from unveil.records.fact import FactTable
     from unveil.records.sample import Layout
@@ -27,10 +28,14 @@ class Extractor:
     """
 
     def __init__(self, features: Mapping[str, Feature]) -> None:
+        terms: dict[Term, Term] = {}
+        self._formulas = {name: _shared(feature.formula, terms) for name, feature in features.items()}
         host = [feature for feature in features.values() if feature.per is EntityKind.HOST]
         self._host = [each for each in host if each.detect] + [each for each in host if not each.detect]
         self._host_ids = [FeatureId(feature.name) for feature in self._host]
         self._parts = [feature for feature in features.values() if feature.per is not EntityKind.HOST]
+        self._ids: list[dict[str, FeatureId]] = [{} for _ in self._parts]  # by key of the entity
+        self._shelves: dict[tuple[int, Layout], Shelf] = {}
         self._layouts: tuple[Layout, ...] = ()
         self._facts: FactTable | None = None
         self._names = frozenset({PHYSICAL_NIC}.union(*(feature.formula.facts for feature in features.values())))
@@ -57,21 +62,32 @@ class Extractor:
         )
 
     def _draw(self, layouts: tuple[Layout, ...], facts: FactTable) -> Plan:
-        roster = Roster(layouts, facts)
-        # Where entities come and go each second, layouts that are kept for a while share what they have in common.
-        known = {(each.name, each.entity): each for each in self._layout.ids[len(self._host_ids) :]}
+        roster = Roster(layouts, facts, self._shelves)
         planner = Planner(roster)
+        hosts = roster.entities(EntityKind.HOST)
         ids = list(self._host_ids)
-        registers = [planner.register(feature.formula, HOST) for feature in self._host]
+        registers = [planner.registers(self._formulas[feature.name], hosts)[0] for feature in self._host]
         ceiling = [feature.high for feature in self._host]
-        for feature in self._parts:
-            for entity in roster.entities(feature.per):
-                ids.append(known.get((feature.name, entity)) or FeatureId(feature.name, entity))
-                registers.append(planner.register(feature.formula, entity))
-                ceiling.append(feature.high)
+        for feature, known in zip(self._parts, self._ids, strict=True):
+            entities = roster.entities(feature.per)
+            # Where entities come and go each second, layouts that are kept for a while share what they have in common.
+            own = {entity.key: known.get(entity.key) or FeatureId(feature.name, entity) for entity in entities}
+            known.clear()
+            known.update(own)
+            ids += own.values()
+            registers += planner.registers(self._formulas[feature.name], entities)
+            ceiling += [feature.high] * len(entities)
         if self._layout.ids != tuple(ids):
             self._layout = FeatureLayout(tuple(ids))
         return planner.draw(registers, ceiling)
+
+
+def _shared(formula: Formula, terms: dict[Term, Term]) -> Formula:
+    """Return a formula whose terms are the very ones of other formulas: a planner tells them apart by identity."""
+    above, below = (
+        tuple(terms.setdefault(term, term) for term in part) for part in (formula.numerator, formula.denominator)
+    )
+    return replace(formula, numerator=above, denominator=below)
 
 
 def _same(left: tuple[Layout, ...], right: tuple[Layout, ...]) -> bool:

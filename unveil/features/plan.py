@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from unveil.features.feature import Across, Channels, Formula, Stat, Term
+from unveil.features.roster import SPAN
 from unveil.features.statistics import STATISTICS
 from unveil.records.entity import HOST, Entity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -31,10 +32,12 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 Key = TypeVar("Key")
+Entities = tuple[Entity, ...]
 
 ABSENT = 0  # the register that holds NaN
 ONE = 1
 ZERO = 2
+_HOSTS = (HOST,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,46 +168,45 @@ class Planner:
         self._roster = roster
         self._size = 3
         self._constants: dict[tuple[str, Entity], int] = {}
-        self._reads: dict[tuple[int, Stat, int], int] = {}
+        self._reads: dict[Stat, dict[int, int]] = {}  # code of a place → register
         self._instances: dict[tuple[int, ...], int] = {}
         self._quantities: dict[tuple[int, ...], int] = {}
         self._ratios: dict[tuple[int, int, float], int] = {}
         self._across: dict[tuple[Across, tuple[int, ...]], int] = {}
-        self._terms: dict[tuple[Term, Entity], int] = {}
+        # By identity, which is cheaper than to compare terms; kept with both, so that no other gets their identity.
+        self._terms: dict[tuple[int, int], tuple[list[int], Term, Entities]] = {}
         self._values: list[tuple[int, float]] = [(ONE, 1.0), (ZERO, 0.0)]
 
     def register(self, formula: Formula, entity: Entity) -> int:
         """Return the register that will hold the value of a formula for an entity."""
+        return self.registers(formula, (entity,))[0]
+
+    def registers(self, formula: Formula, entities: Entities) -> list[int]:
+        """Return the registers that will hold the values of a formula for entities of one kind."""
         if formula.across is None:
-            return self._value(formula, entity)
-        everyone = (self._value(formula, each) for each in self._roster.counted(formula.each))
+            return self._ratio(formula, entities)
+        everyone = self._ratio(formula, self._roster.counted(formula.each))
         known = tuple(register for register in everyone if register != ABSENT)
-        if not known or (formula.across is Across.IMBALANCE and len(known) < 2):
-            return ABSENT
-        return self._get(self._across, (formula.across, known))
+        few = not known or (formula.across is Across.IMBALANCE and len(known) < 2)
+        return [ABSENT if few else self._get(self._across, (formula.across, known))] * len(entities)
 
     def draw(self, output: Sequence[int], ceiling: Sequence[float]) -> Plan:
         """Return the plan whose features stand in the given registers and do not exceed the given values."""
         blank = np.full(self._size, np.nan)
         for register, value in self._values:
             blank[register] = value
-        columns: dict[tuple[int, Stat], list[tuple[int, int]]] = {}
-        for (block, stat, column), register in sorted(self._reads.items()):
-            columns.setdefault((block, stat), []).append((column, register))
+        ratios = np.array(list(self._ratios), dtype=np.float64).reshape(-1, 3)
         spread = {group: out for (across, group), out in self._across.items() if across is Across.IMBALANCE}
         widest = max(map(len, spread), default=1)
         return Plan(
             blank=blank,
-            reads=tuple(
-                Read(block, stat, _index(column for column, _ in pairs), _index(out for _, out in pairs))
-                for (block, stat), pairs in columns.items()
-            ),
+            reads=tuple(sorted(self._drawn_reads(), key=lambda read: (read.block, read.stat))),
             instances=_groups(self._instances),
             quantities=_groups(self._quantities),
             ratios=Ratios(
-                above=_index(above for above, _, _ in self._ratios),
-                below=_index(below for _, below, _ in self._ratios),
-                scale=np.array([scale for _, _, scale in self._ratios], dtype=np.float64),
+                above=ratios[:, 0].astype(np.intp),
+                below=ratios[:, 1].astype(np.intp),
+                scale=ratios[:, 2].copy(),
                 out=_index(self._ratios.values()),
             ),
             across={
@@ -220,39 +222,60 @@ class Planner:
             ceiling=np.array(ceiling, dtype=np.float64),
         )
 
-    def _value(self, formula: Formula, entity: Entity) -> int:
-        above = self._sum(formula.numerator, entity)
-        below = self._sum(formula.denominator, entity) if formula.denominator else ONE
-        if ABSENT in (above, below):
-            return ABSENT
-        if below == ONE and formula.scale == 1.0:
+    def _drawn_reads(self) -> Iterator[Read]:
+        for stat, registers in self._reads.items():
+            codes, out = _index(registers), _index(registers.values())
+            order = np.argsort(codes)
+            blocks, columns = np.divmod(codes[order], SPAN)
+            for block in np.unique(blocks).tolist():
+                here = slice(*np.searchsorted(blocks, [block, block + 1]))
+                yield Read(block, stat, columns[here], out[order][here])
+
+    def _ratio(self, formula: Formula, entities: Entities) -> list[int]:
+        above = self._sum(formula.numerator, entities)
+        scale = formula.scale
+        if not formula.denominator and scale == 1.0:
             return above
-        return self._get(self._ratios, (above, below, formula.scale))
+        below = self._sum(formula.denominator, entities) if formula.denominator else [ONE] * len(entities)
+        return [
+            ABSENT if ABSENT in (over, under) else self._get(self._ratios, (over, under, scale))
+            for over, under in zip(above, below, strict=True)
+        ]
 
-    def _sum(self, terms: tuple[Term, ...], entity: Entity) -> int:
-        registers = tuple(self._term(term, entity) for term in terms)
-        if ABSENT in registers:
-            return ABSENT
-        return registers[0] if len(registers) == 1 else self._get(self._quantities, registers)
+    def _sum(self, terms: tuple[Term, ...], entities: Entities) -> list[int]:
+        parts = [self._term(term, entities) for term in terms]
+        if len(parts) == 1:
+            return parts[0]
+        return [
+            ABSENT if ABSENT in registers else self._get(self._quantities, registers)
+            for registers in zip(*parts, strict=True)
+        ]
 
-    def _term(self, term: Term, entity: Entity) -> int:
-        if term.whole_for(entity.kind):  # many entities ask for the same total
-            entity = HOST
-        register = self._terms.get((term, entity))
-        if register is None:
-            register = self._terms[term, entity] = self._new_term(term, entity)
-        return register
+    def _term(self, term: Term, entities: Entities) -> list[int]:
+        if entities and entities is not _HOSTS and term.whole_for(entities[0].kind):  # many ask for the same total
+            return self._term(term, _HOSTS) * len(entities)
+        known = self._terms.get((id(term), id(entities)))
+        if known is None:
+            known = self._terms[id(term), id(entities)] = self._new_term(term, entities), term, entities
+        return known[0]
 
-    def _new_term(self, term: Term, entity: Entity) -> int:
+    def _new_term(self, term: Term, entities: Entities) -> list[int]:
         if not isinstance(term, Channels):
-            return self._constant(term.fact, entity)
-        places = self._roster.places(term, entity)
-        if places is None:
+            return [self._constant(term.fact, entity) for entity in entities]
+        reads = self._reads.setdefault(term.stat, {})
+        if term.pick is not None:
+            return [self._instance(reads, self._roster.codes(term, entity)) for entity in entities]
+        groups = self._roster.groups(term, entities[0].kind) if entities else {}
+        return [self._instance(reads, groups.get(entity.key)) for entity in entities]
+
+    def _instance(self, reads: dict[int, int], codes: list[int] | None) -> int:
+        """Return the register of a sum over instances."""
+        if codes is None:
             return ABSENT
-        registers = tuple(self._get(self._reads, (block, term.stat, column)) for block, column in places)
-        if len(registers) > 1:
-            return self._get(self._instances, registers)
-        return registers[0] if registers else ZERO
+        if len(codes) == 1:  # mostly
+            return reads.get(codes[0]) or self._get(reads, codes[0])
+        registers = tuple([reads.get(code) or self._get(reads, code) for code in codes])
+        return self._get(self._instances, registers) if registers else ZERO
 
     def _constant(self, fact: str, entity: Entity) -> int:
         value = self._roster.facts.value(fact, entity)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from unveil.records.sample import Layout
 
 Place = tuple[int, int]  # block, column
+Own = tuple[tuple[EntityKind, frozenset[str]], ...]  # devices that stand for something of their own
+Pairs = tuple[tuple[str, str], ...]  # the labels of a channel
+SPAN = 1 << 24  # more columns than any block has
 
 # Interfaces that stand on others or lead into this host's own guests: their bytes are counted below already. Only
 # asked where the facts do not tell; the name is then all there is.
@@ -28,41 +31,87 @@ _VIRTUAL_DISK = re.compile(r"(dm-|md\d|loop|ram|zram|nbd|sr\d|fd\d|drbd)")
 
 PHYSICAL_NIC = "network.nic_physical"
 KINDS: tuple[EntityKind, ...] = tuple(kind for kind in EntityKind if kind not in (EntityKind.HOST, EntityKind.IRQ))
+_DEVICES = frozenset((EntityKind.NIC, EntityKind.DISK))
+
+
+class Shelf:
+    """The channels of one block's layout by metric. Where things come and go mostly one block changes at a time, and
+    the others keep what was found out about theirs.
+    """
+
+    __slots__ = ("_groups", "channels", "keys")
+
+    def __init__(self, block: int, layout: Layout) -> None:
+        self.channels: dict[str, dict[Pairs, tuple[Labels, int]]] = {}  # of each metric its labels and codes
+        self.keys: dict[str, set[str]] = {kind: set() for kind in KINDS}
+        self._groups: dict[tuple[object, ...], Mapping[str, list[int]]] = {}
+        for code, channel in enumerate(layout.channels, start=block * SPAN):
+            self.channels.setdefault(channel.metric, {}).setdefault(channel.labels, (dict(channel.labels), code))
+            for label, key in channel.labels:
+                if label in self.keys:
+                    self.keys[label].add(key)
+
+    def groups(self, channels: Channels, kind: EntityKind, own: Own) -> Mapping[str, list[int]]:
+        """Return the codes of a selection by key of an entity; those of the host have the empty one.
+
+        Args:
+            own: the devices that alone count.
+        """
+        selection = (channels.metric, channels.over, channels.where, channels.loose, kind, own)
+        found = self._groups.get(selection)
+        if found is None:
+            found = self._groups[selection] = _grouped(channels, self.channels[channels.metric].values(), kind, own)
+        return found
 
 
 class Roster:
     """The channels of the layouts of one window. A channel that is there twice counts once."""
 
-    def __init__(self, layouts: Sequence[Layout], facts: FactTable) -> None:
+    def __init__(
+        self, layouts: Sequence[Layout], facts: FactTable, shelves: dict[tuple[int, Layout], Shelf] | None = None
+    ) -> None:
+        """Look through the layouts.
+
+        Args:
+            shelves: those of an earlier roster, which are used again; afterwards those of this one.
+        """
         self.facts = facts
-        self._channels: dict[str, list[tuple[dict[str, str], Place]]] = defaultdict(list)
-        keys: dict[EntityKind, set[str]] = {kind: set() for kind in KINDS}
-        seen = set()
-        for block, layout in enumerate(layouts):
-            for column, channel in enumerate(layout.channels):
-                if channel in seen:
-                    continue
-                seen.add(channel)
-                labels = dict(channel.labels)
-                self._channels[channel.metric].append((labels, (block, column)))
-                for kind, found in keys.items():
-                    if kind in labels:
-                        found.add(labels[kind])
+        known = {} if shelves is None else shelves
+        mine = {each: known.get(each) or Shelf(*each) for each in enumerate(layouts)}
+        known.clear()
+        known.update(mine)
+        self._homes: dict[str, list[Shelf]] = {}
+        for shelf in mine.values():
+            for metric in shelf.channels:
+                self._homes.setdefault(metric, []).append(shelf)
+        keys = {kind: set[str]().union(*(shelf.keys[kind] for shelf in mine.values())) for kind in KINDS}
         self._keys = {kind: tuple(sorted(found)) for kind, found in keys.items()}
-        self._counted = {kind: frozenset(self._counted_keys(kind)) for kind in KINDS}
-        self._candidates: dict[tuple[str, tuple[str, ...]], Mapping[str, Sequence[tuple[Labels, Place]]]] = {}
-        self._found: dict[tuple[Channels, EntityKind], dict[str, list[Place]]] = {}
+        self._entities = {kind: tuple(Entity(kind, key) for key in found) for kind, found in self._keys.items()}
+        self._entities[EntityKind.HOST] = (HOST,)
+        own = {kind: frozenset(self._counted_keys(kind)) for kind in KINDS}
+        self._own: Own = tuple((kind, own[kind]) for kind in sorted(_DEVICES))
+        self._counted = {
+            kind: tuple(entity for entity in self._entities[kind] if entity.key in own[kind]) for kind in KINDS
+        }
+        self._counted[EntityKind.HOST] = ()
+        self._candidates: dict[tuple[str, tuple[str, ...]], Mapping[str, Sequence[tuple[Labels, int]]]] = {}
+        self._found: dict[tuple[Channels, EntityKind], Mapping[str, list[int]]] = {}
 
     def entities(self, kind: EntityKind) -> tuple[Entity, ...]:
         """Return every entity of a kind that some channel names, in a fixed order; the host is always there."""
-        return (HOST,) if kind is EntityKind.HOST else tuple(Entity(kind, key) for key in self._keys[kind])
+        return self._entities.get(kind, ())
 
     def counted(self, kind: EntityKind) -> tuple[Entity, ...]:
         """Return those that stand for something of their own: no bridge, no bond, no LVM volume, no root cgroup."""
-        return tuple(entity for entity in self.entities(kind) if entity.key in self._counted[kind])
+        return self._counted.get(kind, ())
 
     def places(self, channels: Channels, entity: Entity) -> list[Place] | None:
-        """Return where the channels stand that a selection means for an entity.
+        """Return where the channels stand that a selection means for an entity, as `codes` does."""
+        found = self.codes(channels, entity)
+        return None if found is None else [divmod(code, SPAN) for code in found]
+
+    def codes(self, channels: Channels, entity: Entity) -> list[int] | None:
+        """Return where the channels stand that a selection means for an entity: each as ``SPAN * block + column``.
 
         None when there are none, or nobody knows which they are; nothing, when they are known and none of them is
         such as was asked for (no interrupt of the NIC is far from it): the sum over them is zero.
@@ -73,41 +122,36 @@ class Roster:
                 return None
             groups = self._by_first_label(channels)
             candidates = [each for key in sorted(picked.keys) for each in groups.get(key, ())]
-            return [place for labels, place in candidates if picked.fit(labels)] if candidates else None
+            return [code for labels, code in candidates if picked.fit(labels)] if candidates else None
         kind = EntityKind.HOST if channels.whole_for(entity.kind) else entity.kind
+        return self.groups(channels, kind).get(entity.key if kind is entity.kind else "")
+
+    def groups(self, channels: Channels, kind: EntityKind) -> Mapping[str, list[int]]:
+        """Return the codes of a selection that facts have no say in, by key of the entities of a kind."""
+        homes = self._homes.get(channels.metric, ())
+        own = () if kind is not EntityKind.HOST or _DEVICES.isdisjoint(channels.over) else self._own
+        if len(homes) == 1:
+            return homes[0].groups(channels, kind, own)
         found = self._found.get((channels, kind))
         if found is None:
-            found = self._found[channels, kind] = self._grouped(channels, kind)
-        return found.get(entity.key if kind is entity.kind else "")
+            found = self._found[channels, kind] = _grouped(channels, self._channels(channels.metric), kind, own)
+        return found
 
-    def _by_first_label(self, channels: Channels) -> Mapping[str, Sequence[tuple[Labels, Place]]]:
+    def _by_first_label(self, channels: Channels) -> Mapping[str, Sequence[tuple[Labels, int]]]:
         name = (channels.metric, channels.over)
         if name not in self._candidates:
-            groups: dict[str, list[tuple[Labels, Place]]] = defaultdict(list)
-            for labels, place in self._eligible(channels):
-                groups[labels[channels.over[0]]].append((labels, place))
+            groups: dict[str, list[tuple[Labels, int]]] = defaultdict(list)
+            for labels, code in _eligible(channels, self._channels(channels.metric)):
+                groups[labels[channels.over[0]]].append((labels, code))
             self._candidates[name] = groups
         return self._candidates[name]
 
-    def _eligible(self, channels: Channels) -> Iterable[tuple[Labels, Place]]:
-        for labels, place in self._channels.get(channels.metric, ()):
-            if not channels.loose and len(labels) != len(channels.over) + len(channels.where):
-                continue
-            if all(label in labels for label in channels.over) and all(
-                labels.get(label) == value for label, value in channels.where
-            ):
-                yield labels, place
-
-    def _grouped(self, channels: Channels, kind: EntityKind) -> dict[str, list[Place]]:
-        groups: dict[str, list[Place]] = defaultdict(list)
-        for labels, place in self._eligible(channels):
-            if kind is not EntityKind.HOST:
-                groups[labels[kind]].append(place)
-            elif all(
-                labels[each] in self._counted[each] for each in (EntityKind.NIC, EntityKind.DISK) if each in labels
-            ):
-                groups[""].append(place)
-        return groups
+    def _channels(self, metric: str) -> Iterable[tuple[Labels, int]]:
+        once: dict[Pairs, tuple[Labels, int]] = {}
+        for shelf in self._homes.get(metric, ()):
+            for labels, channel in shelf.channels[metric].items():
+                once.setdefault(labels, channel)
+        return once.values()
 
     def _counted_keys(self, kind: EntityKind) -> Iterable[str]:
         keys = self._keys[kind]
@@ -124,3 +168,24 @@ class Roster:
     def _physical(self, nic: str) -> bool:
         known = self.facts.value(PHYSICAL_NIC, Entity(EntityKind.NIC, nic))
         return known if isinstance(known, bool) else not _VIRTUAL_NIC.match(nic)
+
+
+def _eligible(channels: Channels, there: Iterable[tuple[Labels, int]]) -> Iterable[tuple[Labels, int]]:
+    labelled = len(channels.over) + len(channels.where)
+    for labels, code in there:
+        if not channels.loose and len(labels) != labelled:
+            continue
+        if all(label in labels for label in channels.over) and all(
+            labels.get(label) == value for label, value in channels.where
+        ):
+            yield labels, code
+
+
+def _grouped(
+    channels: Channels, there: Iterable[tuple[Labels, int]], kind: EntityKind, own: Own
+) -> Mapping[str, list[int]]:
+    groups: dict[str, list[int]] = defaultdict(list)
+    for labels, code in _eligible(channels, there):
+        if all(labels[device] in keys for device, keys in own if device in labels):
+            groups["" if kind is EntityKind.HOST else labels[kind]].append(code)
+    return groups

@@ -59,6 +59,19 @@ def test_one_that_takes_the_place_of_another_is_noticed_though_the_parent_looks_
     assert keys(tree, 2) == ["/a", "/a/new"]
 
 
+def test_a_container_that_takes_the_place_of_another_is_noticed_within_four_walks(tree: CgroupTree) -> None:
+    one, other = (f"/pods/docker-{letters * 32}.scope" for letters in ("ab", "cd"))
+    make(tree, one)
+    assert keys(tree, 0) == ["/pods", one]
+    parent = folder(tree, "/pods")
+    before = parent.stat()
+    folder(tree, one).rename(folder(tree, other))
+    os.utime(parent, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert ["/pods", other] in [keys(tree, 2 * walk) for walk in range(1, 5)]
+    folder(tree, other).rename(folder(tree, one))  # this time the parent's times tell
+    assert keys(tree, 10) == ["/pods", one]
+
+
 def test_a_cgroup_made_again_under_its_name_has_another_inode(tree: CgroupTree) -> None:
     make(tree, "/a")
     keys(tree, 0)

@@ -27,10 +27,12 @@ MOST_WALKED = 512
 """Cgroups of one tree that are looked at in one walk."""
 
 _YOUNG_NS = 30_000_000_000
-_RANKED_NS = 10_000_000_000  # how often the weights are looked at while no cgroup comes or goes
-_WEIGHED_AT_A_TIME = 16
+_RANKED_NS = 60_000_000_000  # how often the weights are looked at while no cgroup comes or goes
+_WEIGHED_AT_A_TIME = 32
+_HEAVIER = 1.5  # than one that is followed must be what takes its place: to follow others costs new plans everywhere
+_THOROUGH = 4  # walks, of which one looks at what can have no children, too
 _COSTS = 3  # walks whose cost is remembered
-_TIMES_ITS_COST = 1000  # a thousandth of a core: five hundred containers are looked at every few seconds
+_TIMES_ITS_COST = 2000  # half a thousandth of a core: five hundred containers are looked at every few seconds
 _USE_FILES = ("memory.current", "memory.usage_in_bytes", "cpuacct.usage")
 
 
@@ -54,8 +56,9 @@ class _Node:
     status: tuple[int, int, int]
     children: tuple[str, ...]
     first_ns: int
+    closed: bool  # nobody looks whether it has children
     use: float = 0.0
-    weighed_ns: int = 0
+    weighed_ns: int | None = None
 
 
 @dataclass(slots=True)
@@ -71,10 +74,16 @@ class CgroupTree:
     chosen: tuple[Cgroup, ...] = ()
     _nodes: dict[str, _Node] = field(default_factory=dict)
     _ranked_ns: int | None = None
+    _walks: int = 0
 
     def walk(self, now_ns: int) -> bool:
-        """Look for new and vanished cgroups and choose which ones to follow; True when they are others than before."""
+        """Look for new and vanished cgroups and choose which ones to follow; True when they are others than before.
+
+        What comes or goes shows in its parent's status, unless one takes the place of another between two walks: that
+        is seen a few walks later.
+        """
         before, self._nodes = self._nodes, {}
+        self._walks += 1
         self._visit("", before, now_ns)
         paths = [path for path in self._nodes if path]
         if len(paths) > MAX_CGROUPS:
@@ -91,11 +100,18 @@ class CgroupTree:
         self.chosen = chosen
         return True
 
-    def _visit(self, path: str, before: dict[str, _Node], now_ns: int) -> bool:
-        """Take in a cgroup and those below it; False when it is gone."""
+    def _visit(self, path: str, before: dict[str, _Node], now_ns: int, *, afresh: bool = False) -> bool:
+        """Take in a cgroup and those below it; False when it is gone.
+
+        Args:
+            afresh: the parent has changed.
+        """
         if len(self._nodes) >= MOST_WALKED:
             return True
         known = before.get(path)
+        if known is not None and known.closed and not afresh and self._walks % _THOROUGH:
+            self._nodes[path] = known
+            return True
         try:
             seen = self.root.stat(self.mount + path)
             status = (seen.st_ino, seen.st_nlink, seen.st_mtime_ns)
@@ -104,10 +120,10 @@ class CgroupTree:
         except OSError:
             return False
         if known is None or known.status[0] != status[0]:
-            known = _Node(status, children, now_ns)
+            known = _Node(status, children, now_ns, closed=_is_closed(path))
         known.status, known.children = status, children
         self._nodes[path] = known
-        gone = [child for child in children if not self._visit(f"{path}/{child}", before, now_ns)]
+        gone = [child for child in children if not self._visit(f"{path}/{child}", before, now_ns, afresh=listed)]
         if gone and not listed:  # one went and another came: as many children as before, but others
             try:
                 known.children = self._list(path)
@@ -118,18 +134,18 @@ class CgroupTree:
         return True
 
     def _list(self, path: str) -> tuple[str, ...]:
-        if path.count("/") >= DEEPEST or (path and identify(cgroup_key(path)).is_unit):
-            return ()
-        return self.root.directories(self.mount + path)
+        return () if _is_closed(path) else self.root.directories(self.mount + path)
 
     def _weightiest(self, now_ns: int) -> list[str]:
         """Return the leaves that matter most, with their parents, as many as may be followed.
 
         New ones come first, as they may become anything; then containers, virtual machines and jobs, then those that
-        use most. One that is followed already is weighed a quarter heavier, so that two of a size do not take turns.
+        use most. One that is followed already is weighed heavier than it is, so that two of a size do not take turns.
         """
         leaves = [(path, node) for path, node in self._nodes.items() if path and not node.children]
-        for path, node in sorted(leaves, key=lambda leaf: leaf[1].weighed_ns)[:_WEIGHED_AT_A_TIME]:
+        weighed = [leaf for leaf in leaves if leaf[1].weighed_ns is not None]
+        longest_ago = sorted(weighed, key=lambda leaf: leaf[1].weighed_ns or 0)[:_WEIGHED_AT_A_TIME]
+        for path, node in (*longest_ago, *(leaf for leaf in leaves if leaf[1].weighed_ns is None)):
             node.use, node.weighed_ns = self._use(path), now_ns
         following = {cgroup.path for cgroup in self.chosen}
 
@@ -137,7 +153,7 @@ class CgroupTree:
             path, node = leaf
             if now_ns - node.first_ns < _YOUNG_NS:
                 return 1, node.first_ns, 0.0
-            return 0, -identify(cgroup_key(path)).rank, node.use * (1.25 if path in following else 1.0)
+            return 0, -identify(cgroup_key(path)).rank, node.use * (_HEAVIER if path in following else 1.0)
 
         picked: dict[str, None] = {}
         for path, _ in sorted(leaves, key=weight, reverse=True):
@@ -155,6 +171,10 @@ class CgroupTree:
             except (OSError, ValueError):
                 continue
         return 0.0
+
+
+def _is_closed(path: str) -> bool:
+    return path.count("/") >= DEEPEST or (path != "" and identify(cgroup_key(path)).is_unit)
 
 
 class CgroupTrees:

@@ -13,10 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from unveil.knowledge.content import shipped_root
+from unveil.knowledge.loading import load
+from unveil.records.entity import HOST, Entity
+from unveil.records.fact import Fact, FactTable
+from unveil.records.match import Answer, Episode, EpisodeState, Match
+from unveil.remediation import planner
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import ModuleType
 
+    from unveil.records.fact import FactValue
+    from unveil.records.run import Plan
+
+OF_THE_HOST = {"network.conntrack_max": None, "network.tcp_receive_max": "sysctl:net.ipv4.tcp_rmem"}
 PLAYBOOKS = Path(__file__).parents[2] / "playbooks"
 AS_ANSIBLE_DOES = """
 import runpy, sys, os
@@ -109,3 +120,56 @@ def host_tree(tmp_path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return root
+
+
+def _table(entity: Entity, values: Mapping[str, FactValue]) -> FactTable:
+    return FactTable(
+        facts=tuple(
+            Fact(name=name, entity=HOST if name in OF_THE_HOST else entity, value=value, setting=OF_THE_HOST.get(name))
+            for name, value in values.items()
+        )
+    )
+
+
+@pytest.fixture(scope="session")
+def plan_of() -> Callable[..., Plan]:
+    """Plan a remediation for an episode of the fingerprint that it is made for."""
+    knowledge = load(shipped_root()).knowledge
+    assert knowledge is not None
+
+    def plan(
+        name: str,
+        entity: Entity,
+        facts: FactTable | Mapping[str, FactValue],
+        read: Callable[[str], str | None],
+    ) -> Plan:
+        remediation = knowledge.remediation(name)
+        assert remediation is not None
+        fingerprint = remediation.remediates[0]
+        match = Match(
+            window=1, wall_s=1.0, fingerprint=fingerprint, entity=entity, answer=Answer.MATCH, clauses=(),
+            bindings={} if entity is HOST else {str(entity.kind): entity.key},
+        )  # fmt: skip
+        episode = Episode(
+            id="e000000000001", fingerprint=fingerprint, revision="1", entity=entity, state=EpisodeState.FIRING,
+            started_s=0.0, fired_s=1.0, last_s=1.0, cleared_s=None, windows=1, last=match,
+        )  # fmt: skip
+        table = facts if isinstance(facts, FactTable) else _table(entity, facts)
+        return planner.plan(remediation, episode, facts=table, site={}, read=read, baseline=lambda *_: None, now_s=1.0)
+
+    return plan
+
+
+@pytest.fixture(scope="session")
+def wanted() -> Callable[..., list[dict[str, str]]]:
+    """Give what the playbooks of some plans hand to the module."""
+
+    def of(*plans: Plan) -> list[dict[str, str]]:
+        return [
+            {"address": each.address, "value": each.after}
+            for plan in plans
+            for each in plan.changes
+            if each.after is not None
+        ]
+
+    return of

@@ -12,7 +12,6 @@ from unveil.matching.clauses import deviation, fact_holds, share_of
 from unveil.matching.companions import companions
 from unveil.matching.peers import expected_each, likeness
 from unveil.records.entity import HOST, Entity, EntityKind
-from unveil.records.feature import FeatureId
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -40,19 +39,20 @@ class SeenReference:
 class Places:
     """Where everything measured stands in the values of a window: the features, the slopes behind them, then NaN."""
 
-    __slots__ = ("_at", "_layout", "_slopes")
+    __slots__ = ("_at", "_found", "_ids", "_named", "_slopes")
 
     def __init__(self, layout: FeatureLayout, slopes: Iterable[SlopeRow]) -> None:
-        self._layout = layout
+        self._ids = layout.ids
+        self._named: dict[str, list[int]] = {}
+        self._found: dict[str, dict[Entity, int]] = {}  # of what was asked for; most features are not
+        for position, feature in enumerate(layout.ids):
+            self._named.setdefault(feature.name, []).append(position)
         self._slopes: dict[SlopeRow, tuple[tuple[Entity, ...], NDArray[np.intp]]] = {}
         self._at: dict[tuple[SlopeRow, Entity], int] = {}
         end = len(layout.ids)
         for row in slopes:
-            there = [
-                (feature.entity, position)
-                for feature, position in layout.position.items()
-                if feature.name == row.feature and feature.entity.kind is row.kind
-            ]
+            everywhere = self._of_name(row.feature).items()
+            there = [(entity, position) for entity, position in everywhere if entity.kind is row.kind]
             self._slopes[row] = (tuple(entity for entity, _ in there), np.array([at for _, at in there], dtype=np.intp))
             self._at |= {(row, entity): end + index for index, (entity, _) in enumerate(there)}
             end += len(there)
@@ -67,7 +67,7 @@ class Places:
 
     def of_feature(self, name: str, entity: Entity | None) -> int:
         """Return the position of a feature, -1 where the host has none."""
-        return -1 if entity is None else self._layout.position.get(FeatureId(name, entity), -1)
+        return -1 if entity is None else self._of_name(name).get(entity, -1)
 
     def of_slope(self, row: SlopeRow, entity: Entity | None) -> int:
         """Return the position of a slope, -1 where the host has none."""
@@ -75,9 +75,14 @@ class Places:
 
     def entities_with(self, name: str, kind: EntityKind) -> tuple[Entity, ...]:
         """Return every entity of a kind that has a feature."""
-        return tuple(
-            feature.entity for feature in self._layout.ids if feature.name == name and feature.entity.kind is kind
-        )
+        return tuple(entity for entity in self._of_name(name) if entity.kind is kind)
+
+    def _of_name(self, name: str) -> dict[Entity, int]:
+        found = self._found.get(name)
+        if found is None:
+            there = self._named.get(name, ())
+            found = self._found[name] = {self._ids[position].entity: position for position in there}
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -62,6 +62,7 @@ class FactTable:
     facts: tuple[Fact, ...] = ()
     settings: dict[str, str] = field(default_factory=dict)
     _index: dict[tuple[str, Entity], Fact] = field(init=False, default_factory=dict)
+    _named: dict[str, list[Fact]] = field(init=False, default_factory=dict)  # once somebody asks
 
     def __post_init__(self) -> None:
         self._index.update({(fact.name, fact.entity): fact for fact in self.facts})
@@ -81,4 +82,7 @@ class FactTable:
 
     def of(self, name: str) -> Iterable[Fact]:
         """Return the facts of one name over all entities."""
-        return (fact for fact in self.facts if fact.name == name)
+        if not self._named:
+            for fact in self.facts:
+                self._named.setdefault(fact.name, []).append(fact)
+        return self._named.get(name, ())

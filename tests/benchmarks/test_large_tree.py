@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def test_the_tree_has_the_size_that_was_asked_for(tmp_path: Path) -> None:
-    grow(tmp_path, Size(cpus=16, cgroups=6, disks=2))
+    grow(tmp_path, Size(cpus=16, nodes=2, cgroups=6, disks=2))
     facts = read_facts(HostRoot(tmp_path))
     assert facts.value("cpu.online_count") == 16
     assert facts.value("interconnect.node_count") == 2

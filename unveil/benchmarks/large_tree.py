@@ -1,6 +1,6 @@
 """A large host's procfs and sysfs as plain files: what sampling one costs can be measured on any machine.
 
-Two sockets of 64 CPUs, eight GPUs and eight NICs of eight queues each on their PCIe switches, eight NVMe disks with a
+Two sockets of 64 CPUs, each in four nodes, eight GPUs and sixteen NICs of eight queues each, eight NVMe disks with a
 queue for every other CPU, and five hundred containers of Kubernetes in half as many pods. Texts are as long as on such
 a host; what the kernel itself takes to write them is not measured here. To let the whole watcher look at one:
 
@@ -32,9 +32,9 @@ class Size:
     """How much of everything; ``cpus`` and ``cgroups`` are what costs."""
 
     cpus: int = 128
-    nodes: int = 2
+    nodes: int = 8
     gpus: int = 8
-    nics: int = 8
+    nics: int = 16
     queues: int = 8
     disks: int = 8
     cgroups: int = 500
@@ -125,7 +125,7 @@ def _system(size: Size) -> Iterator[tuple[str, str]]:
         yield f"{folder}/meminfo", "".join(f"Node {node} {name}: {_BIG} kB\n" for name in _NODE_MEMINFO)
     for cpu in range(size.cpus):
         folder = f"{base}/cpu/cpu{cpu}"
-        yield f"{folder}/topology/physical_package_id", f"{cpu // share}\n"
+        yield f"{folder}/topology/physical_package_id", f"{2 * cpu // size.cpus}\n"
         yield f"{folder}/cpufreq/scaling_cur_freq", "2450000\n"
         yield f"{folder}/cpufreq/scaling_governor", "schedutil\n"
         for state in range(3):
@@ -142,7 +142,7 @@ def _devices(size: Size) -> Iterator[tuple[str, str]]:
             for name, text in (
                 ("current_link_speed", "32.0 GT/s PCIe"), ("max_link_speed", "32.0 GT/s PCIe"),
                 ("current_link_width", "16"), ("max_link_width", "16"),
-                ("numa_node", str(2 * number // count)),
+                ("numa_node", str(size.nodes * number // count)),
             ):  # fmt: skip
                 yield f"{folder}/{name}", f"{text}\n"
             for name in ("aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal"):
@@ -161,7 +161,8 @@ def _cgroups(size: Size) -> Iterator[tuple[str, str]]:
     yield f"{base}/cgroup.controllers", "cpuset cpu io memory hugetlb pids\n"
     pressure = "".join(f"{kind} avg10=0.00 avg60=0.00 avg300=0.00 total={_BIG}\n" for kind in ("some", "full"))
     stat = "".join(f"{name} {_BIG}\n" for name in (*_MEMORY_STAT, *(f"other_{n}" for n in range(40))))
-    numa = "".join(f"{name} N0={_BIG} N1={_BIG}\n" for name in _MEMORY_STAT[:16])
+    nodes = " ".join(f"N{node}={_BIG}" for node in range(size.nodes))
+    numa = "".join(f"{name} {nodes}\n" for name in _MEMORY_STAT[:16])
     files = {
         "cpu.stat": "".join(
             f"{name} {_BIG}\n"

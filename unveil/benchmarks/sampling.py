@@ -2,7 +2,7 @@
 
 Samples the live host at its real pace. A tight loop would flatter, as caches stay warm; what it says is printed, too.
 The cost of waking up ten times a second is measured alone, before, and told apart. With ``--tree`` it samples a large
-host made of plain files instead: 128 CPUs, eight GPUs, 64 NIC queues, 500 cgroups.
+host made of plain files instead: 128 CPUs, eight nodes, eight GPUs, 128 NIC queues, 500 cgroups.
 """
 
 from __future__ import annotations

@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from textual import events
 
 from unveil.records.entity import Entity, EntityKind
 from unveil.records.match import EpisodeState
 from unveil_tui.screens.episode import EpisodeScreen
 from unveil_tui.screens.live import LiveScreen
 from unveil_tui.screens.window import WindowScreen
+from unveil_tui.widgets.finder import Finder
 from unveil_tui.widgets.row_table import RowTable
 
 if TYPE_CHECKING:
@@ -148,6 +150,19 @@ async def test_the_filter_narrows_and_escape_clears_it_and_keeps_the_selection(w
         await pilot.press("slash", *"!anomalous")
         assert "1:57" not in windows_of(app).keys
         assert len(windows_of(app).keys) == 50
+
+
+async def test_letters_that_arrive_together_with_the_slash_are_the_filter_and_no_orders(
+    watcher: Any, stage: Any
+) -> None:
+    async with stage.cockpit(watcher) as (app, pilot):
+        await pilot.press("tab")
+        for key, character in (("slash", "/"), *((each, each) for each in "rsaXu2q")):
+            app.post_message(events.Key(key, character))
+        await stage.until(pilot, lambda: app.screen.query_one(Finder).value == "rsaXu2q")
+        assert isinstance(app.screen, LiveScreen)
+        assert watcher.orders == []
+        assert stage.said(app) == ""
 
 
 async def test_rows_that_arrive_above_do_not_move_the_cursor_to_another_episode(watcher: Any, stage: Any) -> None:

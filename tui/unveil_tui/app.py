@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.app import App
 from textual.binding import Binding
 from textual.signal import Signal
+from textual.widgets import Input
 
 from unveil.records.plain_text import plain
 from unveil_tui.breaker import ask_to_stop
@@ -36,6 +37,7 @@ from unveil_tui.widgets.too_small import HEIGHT, WIDTH
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from textual import events
     from textual.screen import Screen
 
     from unveil.engine.client import Watcher
@@ -152,6 +154,18 @@ class Cockpit(App[None]):
             await self.remove_mode(mode)  # nothing that was opened on another host stays open
             self.add_mode(mode, screen)
         await self.switch_mode("live")
+
+    def on_key(self, event: events.Key) -> None:
+        """Give a letter to the field that has the focus now, when it was typed before that had it.
+
+        Several keys that arrive in one go, as over a slow line, are handed to whoever has the focus then; those behind
+        the `/` come back here when the field is open, and must not be taken for orders.
+        """
+        field = self.focused
+        if isinstance(field, Input) and event.is_printable and event.character:
+            event.stop()
+            event.prevent_default()
+            field.insert_text_at_cursor(event.character)
 
     # What the pump says
 

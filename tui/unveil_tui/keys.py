@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from textual.binding import Binding
+from textual.widgets import Input
 
 if TYPE_CHECKING:
     from textual import events
@@ -36,6 +37,10 @@ class Answering(Protocol):
     KEYS: ClassVar[tuple[Key, ...]]
     valid_keys: tuple[bool, ...]
 
+    @property
+    def focused(self) -> Any:
+        """Return the widget that has the focus."""
+
     def refresh_bindings(self) -> Any:
         """Rebuild the footer."""
 
@@ -55,7 +60,9 @@ def bindings(keys: tuple[Key, ...]) -> list[Any]:
 
 
 def say_why_not(screen: Answering, event: events.Key) -> None:
-    """Say why a key of this screen does nothing now; keys of other screens stay silent."""
+    """Say why a key of this screen does nothing now; keys of other screens and letters for a field stay silent."""
+    if isinstance(screen.focused, Input):
+        return
     meant = [key for key in screen.KEYS if event.key in key.keys.split(",")]
     reasons = [screen.why_not(key.action.partition("(")[0]) for key in meant]
     if reasons and all(reasons):

@@ -42,7 +42,7 @@ class Finder(Input):
         self._table = table
         self.value = table.filtered
         self.add_class("-open")
-        self.focus()
+        self.screen.set_focus(self)  # at once: the next letter is meant for it
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter while typing."""

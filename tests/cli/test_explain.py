@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from unveil.benchmarks.kill_matrix import example_episode
+from unveil.cli import connect
 from unveil.cli.explain import draw_explained, explained
+from unveil.cli.main import main
 from unveil.errors import BadInputError, RefusedError
 from unveil.matching.correlate import Correlator
 from unveil.records.codec import encode
@@ -71,3 +73,16 @@ def test_a_journal_alone_tells_the_conditions_only() -> None:
 def test_a_correlation_that_nothing_counts_for_is_said_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     draw_explained("again_and_again", explained(Scripted(), "again_and_again"))
     assert "none of the fingerprints that it joins fires" in capsys.readouterr().out
+
+
+def test_the_command_hangs_up_whatever_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    hung_up = []
+
+    class Closing(Scripted):
+        def close(self) -> None:
+            hung_up.append(True)
+
+    monkeypatch.setattr(connect, "watcher_or_journal", lambda _arguments: Closing())
+    assert main(["explain", "e1whole", "--json"]) == 0
+    assert main(["explain", "no_such_name"]) == 2
+    assert hung_up == [True, True]

@@ -1,4 +1,4 @@
-"""Every way through the lifecycle: a journal on disk, settings of a scratch host, playbooks that really run."""
+"""The ways through the lifecycle that need no playbook: a journal on disk, settings of a scratch host."""
 
 from __future__ import annotations
 
@@ -16,27 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MADVISE = "always [madvise] never\n"
-ALWAYS = "[always] madvise never\n"
-RATIO_FILE = "proc/sys/vm/dirty_ratio"
 SILENCE = Silence(id="s", fingerprint="*", entity="*", until_s=9e9, reason="work", actor="uid:0", created_s=0)
-SLEEPY = """
-- unveil_setting:
-    settings: "{{ unveil_settings }}"
-    root: "{{ unveil_host_root }}"
-- ansible.builtin.wait_for:
-    timeout: 50
-"""
-FAILING = """
-- unveil_setting:
-    settings: "{{ unveil_settings }}"
-    root: "{{ unveil_host_root }}"
-- ansible.builtin.fail:
-    msg: it broke half way
-"""
-IDLE = """
-- ansible.builtin.debug:
-    msg: nothing is done
-"""
 
 
 def fill_disk(rig: Any) -> None:

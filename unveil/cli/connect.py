@@ -11,7 +11,8 @@ from unveil.errors import BadInputError, UnreadableError, WatcherAbsentError
 if TYPE_CHECKING:
     import argparse
 
-    from unveil.engine.client import Client, Watcher
+    from unveil.engine.client import Client
+    from unveil.engine.history import History
     from unveil.engine.state_dir import StateDir
 
 
@@ -63,7 +64,7 @@ def watcher(arguments: argparse.Namespace) -> Client:
     return Client(state_dir(arguments).socket)
 
 
-def watcher_or_journal(arguments: argparse.Namespace) -> Watcher:
+def watcher_or_journal(arguments: argparse.Namespace) -> Client | History:
     """Return the running watcher, else its journal; that it is the journal is said on standard error.
 
     Raises:

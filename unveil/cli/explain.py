@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from unveil.cli import connect, draw
@@ -32,7 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the clauses; 0 when something matches, 1 when nothing does."""
-    matches = explained(connect.watcher_or_journal(arguments), arguments.what, arguments.entity)
+    with closing(connect.watcher_or_journal(arguments)) as watcher:
+        matches = explained(watcher, arguments.what, arguments.entity)
     if arguments.json:
         draw.print_json(matches)
     else:

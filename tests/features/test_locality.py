@@ -66,6 +66,24 @@ def test_a_nic_without_interrupts_has_no_share_of_them(extract: Extract) -> None
     assert vector.get("network.irq_remote_share.rate", NIC) is None
 
 
+POD_WORKS = {"cpu.cgroup_usage{cgroup=/pod}": [0, 1]}
+OWN = KNOWN | {"cpu.cgroup_own_cpus[cgroup:/pod]": "5-6", "network.cgroup_irqs[cgroup:/pod]": ("24",)}
+
+
+def test_interrupts_on_the_cpus_that_a_workload_has_to_itself(extract: Extract) -> None:
+    assert extract(BY_CPU | POD_WORKS, OWN).get("network.cgroup_irq.rate", POD) == 20.0
+    assert extract(BY_CPU | POD_WORKS, KNOWN).get("network.cgroup_irq.rate", POD) is None, (
+        "which CPUs are its own is not known"
+    )
+    none = OWN | {"cpu.cgroup_own_cpus[cgroup:/pod]": "6"}
+    assert extract(BY_CPU | POD_WORKS, none).get("network.cgroup_irq.rate", POD) == 0.0, "moved away, there are none"
+
+
+def test_counted_by_node_those_set_on_its_cpus_stand_for_those_handled_there(extract: Extract) -> None:
+    by_node = TRAFFIC | {"cpu.irq{irq=24,node=1}": [0, 30], "cpu.irq{irq=25,node=1}": [0, 90]}
+    assert extract(by_node | POD_WORKS, OWN).get("network.cgroup_irq.rate", POD) == 30.0
+
+
 @pytest.mark.parametrize("list_", ["", "x", "0-", "-3", "3;4", "0-999999999", "٣"])
 def test_lists_that_are_none_tell_nothing(extract: Extract, list_: str) -> None:
     facts = {"network.nic_irqs[nic:eth0]": ("24",), "network.nic_local_cpus[nic:eth0]": list_}

@@ -36,9 +36,16 @@ ON_FILES: list[tuple[str, Entity, dict[str, Any], dict[str, str], dict[str, str]
     (
         "spread_nic_irqs",
         NIC,
-        {"network.nic_irqs_movable": ("24", "25"), "network.nic_local_cpus": "2-3"},
+        {"network.nic_irqs_movable": ("24", "25"), "network.nic_irq_places": ("2", "3")},
         {"proc/irq/24/smp_affinity_list": "0\n", "proc/irq/25/smp_affinity_list": "0\n"},
-        {"proc/irq/24/smp_affinity_list": "2-3\n", "proc/irq/25/smp_affinity_list": "2-3\n"},
+        {"proc/irq/24/smp_affinity_list": "2\n", "proc/irq/25/smp_affinity_list": "3\n"},
+    ),
+    (
+        "move_irqs_off_pinned_cpus",
+        Entity(EntityKind.CGROUP, "/job"),
+        {"network.cgroup_irqs": ("24", "25"), "network.cgroup_irq_places": ("0", "1")},
+        {"proc/irq/24/smp_affinity_list": "6\n", "proc/irq/25/smp_affinity_list": "6-7\n"},
+        {"proc/irq/24/smp_affinity_list": "0\n", "proc/irq/25/smp_affinity_list": "1\n"},
     ),
     (
         "steer_nic_packets",
@@ -170,6 +177,7 @@ GOOD: dict[str, Any] = {
     "network.nic_local_mask": "3",
     "network.nic_local_cpus": "0-1",
     "network.nic_irqs_movable": ("24",),
+    "network.nic_irq_places": ("0",),
     "network.nic_rx_ring_max": 4096.0,
     "network.nic_tx_queue_names": ("tx-0",),
     "network.nic_xps_masks": ("3",),
@@ -192,7 +200,8 @@ def test_a_hostile_name_of_a_nic_makes_no_plan(name: str, nic: str, plan_of: Cal
         ("steer_transmission", "network.nic_xps_masks", ("3; id",)),
         ("keep_nic_irqs_from_irqbalance", "network.nic_irqs_movable", ("24/../25",)),
         ("spread_nic_irqs", "network.nic_irqs_movable", ("24", "0/../1")),
-        ("spread_nic_irqs", "network.nic_local_cpus", "0-1; id"),
+        ("spread_nic_irqs", "network.nic_irqs_movable", ("24", "25")),  # more interrupts than places
+        ("spread_nic_irqs", "network.nic_irq_places", ("0; id",)),
         ("raise_rx_ring", "network.nic_rx_ring_max", 1e9),
     ],
 )

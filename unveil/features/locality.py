@@ -55,6 +55,20 @@ def _local_places(facts: FactTable, nic: Entity) -> tuple[frozenset[str], frozen
     return local, frozenset(nodes | ({node} if node is not None else set()))
 
 
+def _irqs_on_own_cpus(facts: FactTable, cgroup: Entity) -> Picked | None:
+    """Return the interrupts of NICs on the CPUs that a cgroup has to itself, None where it has none.
+
+    On a host that is counted by node, those that are set there stand for those that were handled there.
+    """
+    own = _cpus(facts.value("cpu.cgroup_own_cpus", cgroup))
+    if not own:
+        return None
+    irqs = {irq for fact in facts.of("network.nic_irqs") if isinstance(fact.value, tuple) for irq in fact.value}
+    there = facts.value("network.cgroup_irqs", cgroup)
+    placed = frozenset(there) if isinstance(there, tuple) else frozenset()
+    return Picked(frozenset(irqs), lambda labels: labels["cpu"] in own if "cpu" in labels else labels["irq"] in placed)
+
+
 def _away_from_home(facts: FactTable, cgroup: Entity) -> Picked | None:
     """Return the memory of a cgroup that is off its home node, None where it has no home."""
     home = _id(facts.value(_HOME_NODE, cgroup))
@@ -84,6 +98,8 @@ def _cpus(value: object) -> frozenset[str] | None:
 _PLACE_FACTS = ("network.nic_irqs", "network.nic_node", "network.nic_local_cpus", "interconnect.node_cpus")
 _ALL_NIC_IRQS = replace(device_irqs(), pick=Pick(_PLACE_FACTS[:1], _nic_irqs))
 _REMOTE_NIC_IRQS = replace(device_irqs(), pick=Pick(_PLACE_FACTS, _remote_nic_irqs))
+_OWN_CPU_FACTS = ("network.nic_irqs", "cpu.cgroup_own_cpus", "network.cgroup_irqs")
+_IRQS_ON_OWN_CPUS = replace(device_irqs(), pick=Pick(_OWN_CPU_FACTS, _irqs_on_own_cpus))
 _NODE_ANON = "interconnect.cgroup_node_anon"
 _AWAY = Channels(metric=_NODE_ANON, stat=Stat.LAST, over=("cgroup", "node"), pick=Pick((_HOME_NODE,), _away_from_home))
 
@@ -158,6 +174,12 @@ PART_LOCALITY: tuple[Feature, ...] = (
         Formula(numerator=(_ALL_NIC_IRQS,), each=_NIC),
         unit="1/s",
         trouble=Trouble.EITHER,
+    ),
+    feature(
+        "network.cgroup_irq.rate",
+        "interrupts of NICs on the CPUs that it has to itself",
+        Formula(numerator=(_IRQS_ON_OWN_CPUS,), each=_CGROUP),
+        unit="1/s",
     ),
     _CGROUP_REMOTE_SHARE,
     _NODE_OTHER_SHARE,

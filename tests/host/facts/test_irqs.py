@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unveil.host.facts.irqs import MAX_IRQS, Irq, immovable, read_irqs, remote_share
+from unveil.host.facts.irqs import MAX_IRQS, Irq, dealt, immovable, read_irqs, remote_share
 from unveil.records.entity import Entity, EntityKind
 
 if TYPE_CHECKING:
@@ -86,3 +86,12 @@ def test_one_read_only_file_shows_that_this_kernel_tells_by_mode(tree: Tree) -> 
     sheet = tree.sheet()
     assert immovable(sheet, read_irqs(sheet, [(ETH0, (40,))])) is None
     assert immovable(sheet, read_irqs(sheet, [(ETH0, (40, 41))])) == {41}
+
+
+def test_interrupts_of_a_kind_are_dealt_out_to_as_many_cpus_as_there_are(tree: Tree) -> None:
+    sheet = tree.sheet()
+    for irq, action in enumerate(("v0-config", "v0-input.0", "v0-output.0", "v0-input.1", "v0-output.1", "v0-input.2")):
+        sheet.tell("cpu.irq_action", action, Entity(EntityKind.IRQ, str(irq)))
+    assert dealt(sheet, map(str, range(6)), {7, 5}) == {"0": "5", "1": "5", "2": "5", "3": "7", "4": "7", "5": "5"}
+    assert dealt(sheet, ("8", "9"), {3, 4}) == {"8": "3", "9": "4"}, "of no known kind: all of one"
+    assert dealt(sheet, ("1",), ()) == {}

@@ -74,22 +74,27 @@ class _Place:
             self.sheet.miss(name, f"{file} reads {text[:40]!r}", self.entity, setting=setting)
 
 
-def read_cgroups(sheet: FactSheet, mounts: CgroupMounts, home: Home, *, follow: Collection[str] = ()) -> None:
+def read_cgroups(
+    sheet: FactSheet, mounts: CgroupMounts, home: Home, *, follow: Collection[str] = ()
+) -> tuple[str, ...]:
     """Read the cgroups worth a look, at most ``MAX_CGROUPS`` (or as many as are followed, when that is more).
+
+    Returns their keys.
 
     Args:
         follow: keys of the cgroups whose metrics are sampled: facts and metrics are of use only together.
     """
     if not mounts.by_controller:
         sheet.miss("cpu.cgroup_count", "no cgroup hierarchy with cpu, memory or cpuset is mounted")
-        return
+        return ()
     _tell_dying(sheet, mounts)
     paths = {cgroup_key(path): path for path in find_cgroups(sheet.root, mounts)}
     sheet.tell("cpu.cgroup_count", float(len(paths)))
     for key in follow:
         paths.setdefault(key, key)
     prefer = {*home.users, *follow}
-    for key in choose_cgroups(paths, prefer=prefer, limit=max(MAX_CGROUPS, len(follow))):
+    chosen = choose_cgroups(paths, prefer=prefer, limit=max(MAX_CGROUPS, len(follow)))
+    for key in chosen:
         entity = Entity(EntityKind.CGROUP, key)
         place = _Place(sheet=sheet, mounts=mounts, path=paths[key], key=key, entity=entity)
         _tell_identity(place)
@@ -98,6 +103,7 @@ def read_cgroups(sheet: FactSheet, mounts: CgroupMounts, home: Home, *, follow: 
         _read_io(place)
         _read_cpuset(place)
         _tell_home(place, home)
+    return chosen
 
 
 def _tell_dying(sheet: FactSheet, mounts: CgroupMounts) -> None:

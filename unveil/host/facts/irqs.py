@@ -116,6 +116,21 @@ def _release(sheet: FactSheet) -> tuple[int, int]:
     return (int(parts[1]), int(parts[2])) if parts else (0, 0)
 
 
+def dealt(sheet: FactSheet, irqs: Iterable[str], cpus: Iterable[int]) -> dict[str, str]:
+    """Return a CPU for each interrupt, so that those of a kind (``input.0``, ``input.1``) are on as many as there are.
+
+    One CPU and not all: of an interrupt that may go to several the kernel leaves it where it is if that is one of them
+    (arch/x86/kernel/apic/vector.c, ``assign_vector_locked``), so a wider list alone moves nothing.
+    """
+    ordered, turn = sorted(set(cpus)), dict[str, int]()
+    places: dict[str, str] = {}
+    for irq in irqs if ordered else ():
+        kind = re.sub(r"\d+", "", str(sheet.value("cpu.irq_action", Entity(EntityKind.IRQ, irq))))
+        turn[kind] = turn.get(kind, -1) + 1
+        places[irq] = str(ordered[turn[kind] % len(ordered)])
+    return places
+
+
 def remote_share(irqs: Iterable[Irq], local: frozenset[int]) -> float | None:
     """Return the share of interrupts that no local CPU gets, in [0, 1]; None when none of them has a known CPU.
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from unveil.host.cpulist import format_cpulist
 from unveil.host.facts.devices import Device, device_irqs, driver_of, find_device
 from unveil.host.facts.ethtool import tell_driver, tell_moderation, tell_offloads
-from unveil.host.facts.irqs import immovable, remote_share
+from unveil.host.facts.irqs import dealt, immovable, remote_share
 from unveil.host.facts.pcie_path import translation
 from unveil.host.facts.sheet import number
 from unveil.host.facts.steering import tell_steering, tell_transmission
@@ -35,6 +35,7 @@ MAX_NICS = 256  # containers bring hundreds of veths; devices come first
 _INTERRUPTS = (
     "network.nic_irqs",
     "network.nic_irqs_movable",
+    "network.nic_irq_places",
     "network.nic_irq_managed",
     "network.nic_irq_remote_share",
     "network.nic_irq_cpus",
@@ -272,6 +273,10 @@ def tell_interrupts(sheet: FactSheet, nics: tuple[Nic, ...], irqs: Mapping[int, 
             sheet.miss("network.nic_irq_cpus", "no interrupt tells its CPUs", nic.entity)
         movable = tuple(str(irq.number) for irq in used if irq.number not in stuck)
         sheet.tell("network.nic_irqs_movable", movable, nic.entity)
+        if nic.local:
+            sheet.tell("network.nic_irq_places", tuple(dealt(sheet, movable, nic.local).values()), nic.entity)
+        else:
+            sheet.miss("network.nic_irq_places", nic.reason, nic.entity)
         if held is None:
             sheet.miss("network.nic_irq_managed", "a kernel before 6.12 tells it only in debugfs", nic.entity)
         else:

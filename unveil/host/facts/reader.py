@@ -22,6 +22,7 @@ from unveil.host.facts.file_systems import read_file_systems
 from unveil.host.facts.home import find_home
 from unveil.host.facts.irqs import read_irqs
 from unveil.host.facts.nics import Nic, find_nics, nic_devices, refresh_nics, tell_interrupts, tell_virtual
+from unveil.host.facts.own_cpus import tell_own_cpus
 from unveil.host.facts.pcie_path import redirecting_ports, translation
 from unveil.host.facts.settings import read_settings
 from unveil.host.facts.sheet import FactSheet
@@ -164,7 +165,8 @@ class FactReader:
         read_disks(sheet, found.disks)
         nodes = [nic.device.node for nic in found.nics if nic.physical]
         home = find_home(self._root, found.mounts, found.topology, gpu_facts=gpu_facts, nic_nodes=nodes)
-        read_cgroups(sheet, found.mounts, home, follow=follow)
+        cgroups = read_cgroups(sheet, found.mounts, home, follow=follow)
+        tell_own_cpus(sheet, cgroups, (nic.entity for nic in found.nics), found.topology.online)
 
     def _gpu_paths(self, gpu_facts: Sequence[Fact]) -> tuple[Fact, ...]:
         """Return what lies between each GPU and memory: looked up once, as ports show their configuration slowly."""

@@ -58,6 +58,7 @@ settings:
 
 import os
 import re
+import time
 
 from ansible.module_utils import unveil_device_settings as device_settings
 from ansible.module_utils import unveil_gpu_settings as gpu_settings
@@ -304,18 +305,23 @@ def write_all(module, items):
         try:
             if not equal(item["address"], item["place"].read(), item["wanted"]):  # a coupled one may have followed
                 item["place"].write(item["wanted"])
-            item["after"] = item["place"].read()
-            if not equal(item["address"], item["after"], item["wanted"]):
-                raise SettingError(
-                    "was written as %s and reads %s" % (ascii(item["wanted"]), ascii(item["after"][:200]))
-                )
+            if not equal(item["address"], settled(item), item["wanted"]):
+                read = ascii(item["after"][:200])
+                raise SettingError("was written as %s and reads %s" % (ascii(item["wanted"]), read))
         except SettingError as error:
             undone = put_back(items[: items.index(item) + 1])
-            module.fail_json(
-                msg="%s %s; %s" % (item["address"], error, undone),
-                settings=[answer(each) for each in items],
-                changed=False,
-            )
+            said = "%s %s; %s" % (item["address"], error, undone)
+            module.fail_json(msg=said, settings=list(map(answer, items)), changed=False)
+
+
+def settled(item):
+    """Look at what was written until it reads so: for a moment, an interrupt that moves reads as before."""
+    for pause_s in (0, 0.001, 0.005, 0.02, 0.08):
+        time.sleep(pause_s)
+        item["after"] = item["place"].read()
+        if equal(item["address"], item["after"], item["wanted"]):
+            break
+    return item["after"]
 
 
 def put_back(items):
@@ -367,11 +373,7 @@ def look(root, each):
 
 def main():
     """Run the module."""
-    setting = {
-        "address": {"type": "str", "required": True},
-        "value": {"type": "str"},
-        "expect": {"type": "str"},
-    }
+    setting = {"address": {"type": "str", "required": True}, "value": {"type": "str"}, "expect": {"type": "str"}}
     module = AnsibleModule(
         argument_spec={
             "settings": {"type": "list", "elements": "dict", "required": True, "options": setting},
@@ -389,11 +391,7 @@ def main():
     if not module.check_mode:
         write_all(module, items)
     changed = [item for item in items if item["changed"]]
-    module.exit_json(
-        changed=bool(changed),
-        settings=[answer(item) for item in items],
-        diff=[difference(item) for item in changed],
-    )
+    module.exit_json(changed=bool(changed), settings=list(map(answer, items)), diff=list(map(difference, changed)))
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ def test_a_file_over_the_limit_is_not_read() -> None:
 
 def test_every_key_and_value_knows_its_place() -> None:
     document = read("a:\n  b: [1, {c: x}]\n  'd': >\n    text\n")
-    assert document.keys[("a", "b")] == (2, 3)
+    assert document.at_key(("a", "b")) == (2, 3)
     assert document.at(("a", "b")) == (2, 6)
     assert document.at(("a", "b", 1, "c")) == (2, 14)
     assert document.at_key(("a", "b", 1, "c")) == (2, 11)

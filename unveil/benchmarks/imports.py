@@ -38,7 +38,7 @@ _KEPT_OUT = {
 _CHILDREN = {
     "of a GPU": "import unveil.host.gpu_child, pynvml",
     "of the metrics": "import unveil.engine.metrics_child, prometheus_client, http.server",
-    "of the knowledge base": "import unveil.knowledge.load_child, unveil.knowledge.loading",
+    "of the knowledge base": "import unveil.knowledge.load_serving",
 }
 _PROGRAM = """
 import gc, time

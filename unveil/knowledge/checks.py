@@ -63,7 +63,8 @@ _LOAD = (
     ),
     _check(
         "K008", _ERROR, "file that is not read",
-        "Files over one megabyte, symbolic links that leave the knowledge base, pipes and devices are not read.",
+        "Files over one megabyte, what is beyond a hundred in all, symbolic links that leave the knowledge base, pipes "
+        "and devices are not read.",
     ),
     _check(
         "K009", _WARNING, "writable by everyone",

@@ -1,41 +1,41 @@
 """Loading in a child process, so that YAML, JSON Schema and their work never enter the watcher.
 
 A thread would not do: 200 files are half a second of Python, and a loop that wakes every 100 ms would wait up to 5 ms
-for the interpreter's lock at each of its reads. Measured with 200 fingerprints: the watcher grows by 1.0 MB (the
-records) instead of by 13 MB (7 for yaml, jsonschema and jinja2, 6 for documents, schemas and positions), and an edit
-is in use after 0.3 s, 0.25 of them the wait for quiet. The child has 48 MB while someone edits, keeps what it found
-about unchanged files, and goes when nobody has edited for a minute.
+for the interpreter's lock at each of its reads. The child stays as long as the watcher does, since Python alone takes
+longer to start than an edit may: what it found about unchanged files is at hand whenever the next edit comes. When
+nobody has edited for a minute it gives back what it does not need and sleeps, in a system call without a time-out.
+`python -m unveil.benchmarks.knowledge` prints what it holds then, and what the next edit takes.
 
-Both ends of the pipe stand here. One JSON value per line::
+It can be lost: the kernel, short of memory, is asked to take it first, and it ends by itself when it has grown to
+twice what it was. The watcher goes on with the records that it has, and `Reloader` has another one started.
 
-    → {"root": …, "generation": 3, "known": [digests of records that the watcher has]}
+This is the watcher's end of the pipe, `load_serving` the child's. One JSON value per line::
+
+    → {"root": …, "generation": 3, "known": [digests of records that the watcher has]}    known: the first time only
     ← {"record": "Fingerprint", "digest": …, "value": {…}}            only those that are not known
     ← {"loaded": {"digest": …, "root": …, "problems": [digests], "Fingerprint": [digests], …}}
     ← {"failed": "what went wrong"}                                   instead, when the loader itself broke
+    ← {"resting": bytes that it holds for itself}                     once nobody has asked for a minute
 """
 
 from __future__ import annotations
 
 import contextlib
-import gc
 import json
 import os
-import resource
 import select
-import signal
 import subprocess
 import sys
+import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import unveil
 from unveil.errors import UnveilError
 from unveil.knowledge.knowledge_base import KnowledgeBase, Loaded
-from unveil.records.codec import decode, encode
+from unveil.records.codec import decode
 from unveil.records.correlation import Correlation
-from unveil.records.digest import sha256
 from unveil.records.fingerprint import Fingerprint
 from unveil.records.problem import Problem
 from unveil.records.remediation import Remediation
@@ -45,11 +45,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 DEADLINE_S = 120.0
-LINGER_S = 60.0
+REST_S = 60.0
 MAX_LINE = 64_000_000
-_MEMORY_BYTES = 2 << 30  # address space: far above need, and a bound on what a hostile file can cost
 _PACKAGES = str(Path(unveil.__file__).parents[1])
-_RECORDS: Mapping[str, type[Any]] = {
+RECORDS: Mapping[str, type[Any]] = {
     "Fingerprint": Fingerprint, "Correlation": Correlation, "Remediation": Remediation, "Filter": Filter,
     "Profiles": Profiles, "Problem": Problem,
 }  # fmt: skip
@@ -59,17 +58,47 @@ class LoadFailedError(UnveilError):
     """The loader itself broke: it ended, took too long or said what cannot be understood."""
 
 
+class _Ended(Exception):  # noqa: N818 - never leaves this module
+    """The child is no more."""
+
+
 class LoadChild:
     """The watcher's end: asks a child to load, and starts one when there is none. Used by one thread at a time."""
 
-    def __init__(self, *, deadline_s: float = DEADLINE_S) -> None:
+    def __init__(self, *, deadline_s: float = DEADLINE_S, rest_s: float = REST_S) -> None:
+        """Make one; the child starts with the first question.
+
+        Args:
+            deadline_s: what a load may take.
+            rest_s: how long nobody must have asked until the child gives back what it does not need.
+        """
         self._deadline_s = deadline_s
+        self._rest_s = rest_s
         self._process: subprocess.Popen[bytes] | None = None
         self._pending = b""
+        self._met = False
+        self._stopped = threading.Event()
         self._records: dict[str, Any] = {}
 
+    @property
+    def ready(self) -> bool:
+        """Return whether there is a child that has loaded before, so that the next load is a quick one."""
+        return self._met and self._process is not None and self._process.poll() is None
+
+    def resting_bytes(self) -> int | None:
+        """Return the memory that only a child at rest has, None when there is none or it does not rest. Never waits."""
+        process = self._process
+        if process is None or process.stdout is None:
+            return None
+        waiting = select.poll()
+        waiting.register(process.stdout.fileno(), select.POLLIN)
+        if waiting.poll(0):
+            self._pending += os.read(process.stdout.fileno(), 1 << 16)
+        told = json.loads(self._pending) if self._pending.endswith(b"\n") else {}
+        return int(told["resting"]) if "resting" in told else None
+
     def warm(self) -> None:
-        """Have a child started: its imports take 0.3 s, which may pass while somebody still types."""
+        """Have a child started: its imports take a while, which may pass while somebody still types."""
         with contextlib.suppress(OSError):
             self._start()
 
@@ -79,24 +108,38 @@ class LoadChild:
         Raises:
             LoadFailedError: the child broke; it is ended, and the next call starts another.
         """
+        kept = self.ready
         try:
-            return self._load(root, generation)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            try:
+                return self._load(root, generation)
+            except (_Ended, BrokenPipeError):
+                if not kept or self._stopped.is_set():
+                    raise
+                self.close()  # it was lost while it waited, which says nothing about the folder
+                return self._load(root, generation)
+        except _Ended as error:
+            raise self._broken(str(error)) from error
+        except (OSError, ValueError, KeyError, TypeError, subprocess.SubprocessError) as error:
             raise self._broken(f"the loader cannot be understood: {error!r}") from error
 
     def _load(self, root: Path, generation: int) -> Loaded:
         process = self._start()
-        request = {"root": str(root), "generation": generation, "known": list(self._records)}
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(request).encode() + b"\n")
-        process.stdin.flush()
-        for line in self._lines(process):
+        until_s = time.monotonic() + self._deadline_s
+        request: dict[str, Any] = {"root": str(root), "generation": generation}
+        if not self._met:
+            request["known"] = list(self._records)
+        self._say(process, json.dumps(request).encode() + b"\n", until_s)
+        for line in self._lines(process, until_s):
             answer = json.loads(line)
+            if "resting" in answer:
+                continue  # it did, until now
             if "record" in answer:
-                self._records[answer["digest"]] = decode(_RECORDS[answer["record"]], answer["value"])
+                self._records[answer["digest"]] = decode(RECORDS[answer["record"]], answer["value"])
                 time.sleep(0)  # let the watch loop have the interpreter between two records
             elif "loaded" in answer:
-                return self._assemble(answer["loaded"], generation)
+                loaded = self._assemble(answer["loaded"], generation)
+                self._met = True
+                return loaded
             else:
                 raise self._broken(f"the loader failed: {answer.get('failed')}")
         raise self._broken("the loader ended without an answer")
@@ -105,18 +148,34 @@ class LoadChild:
         if self._process is not None and self._process.poll() is None:
             return self._process
         self.close()
+        if self._stopped.is_set():
+            raise _Ended("the loader was stopped")
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "unveil.knowledge.load_child"],
+            [sys.executable, "-P", "-m", "unveil.knowledge.load_serving", str(self._rest_s)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (_PACKAGES, os.environ.get("PYTHONPATH"))))},
         )
+        assert self._process.stdin is not None
+        os.set_blocking(self._process.stdin.fileno(), False)
+        if self._stopped.is_set():  # meanwhile, by another thread that did not see this one
+            self._process.kill()
         return self._process
 
-    def _lines(self, process: subprocess.Popen[bytes]) -> Iterator[bytes]:
+    def _say(self, process: subprocess.Popen[bytes], request: bytes, until_s: float) -> None:
+        """Send a request, which may be longer than a pipe holds, to a child that may stand still."""
+        assert process.stdin is not None
+        descriptor = process.stdin.fileno()
+        waiting = select.poll()
+        waiting.register(descriptor, select.POLLOUT)
+        left = memoryview(request)
+        while left:
+            self._wait(waiting, until_s)
+            left = left[os.write(descriptor, left) :]
+
+    def _lines(self, process: subprocess.Popen[bytes], until_s: float) -> Iterator[bytes]:
         """Yield the lines of an answer; never waits beyond the deadline."""
-        until_s = time.monotonic() + self._deadline_s
         assert process.stdout is not None
         descriptor = process.stdout.fileno()
         waiting = select.poll()  # select knows no descriptor above 1023, which a host of many CPUs has
@@ -127,20 +186,30 @@ class LoadChild:
                 self._pending = rest
                 yield line
                 continue
-            if not waiting.poll(max(0.0, 1e3 * (until_s - time.monotonic()))):
-                raise self._broken(f"the loader took longer than {self._deadline_s:g} s")
+            self._wait(waiting, until_s)
             chunk = os.read(descriptor, 1 << 20)
-            if not chunk or len(self._pending) > MAX_LINE:
-                code = process.wait(timeout=5) if not chunk else 0
-                raise self._broken(f"the loader ended ({'signal ' if code < 0 else 'code '}{abs(code)})")
+            if not chunk:
+                code = process.wait(timeout=5)
+                raise _Ended(f"the loader ended ({'signal' if code < 0 else 'code'} {abs(code)})")
             self._pending += chunk
+            if len(self._pending) > MAX_LINE:
+                raise self._broken(f"the loader said a line of more than {MAX_LINE:,} bytes")
+
+    def _wait(self, waiting: select.poll, until_s: float) -> None:
+        if not waiting.poll(max(0.0, 1e3 * (until_s - time.monotonic()))):
+            raise self._broken(f"the loader took longer than {self._deadline_s:g} s")
 
     def _assemble(self, loaded: Mapping[str, Any], generation: int) -> Loaded:
-        named = {kind: [self._records[digest] for digest in loaded[kind]] for kind in _RECORDS}
-        listed = {digest for kind in _RECORDS for digest in loaded[kind]}
-        self._records = {digest: record for digest, record in self._records.items() if digest in listed}
+        named = {kind: [self._records[digest] for digest in loaded[kind]] for kind in RECORDS}
+        listed = {digest for kind in RECORDS for digest in loaded[kind]}
+        usable = loaded["usable"]
+        self._records = {
+            digest: record
+            for digest, record in self._records.items()
+            if digest in listed or outlives(record, usable=usable)
+        }
         knowledge = None
-        if loaded["usable"]:
+        if usable:
             knowledge = KnowledgeBase(
                 generation=generation,
                 digest=loaded["digest"],
@@ -161,9 +230,16 @@ class LoadChild:
         self.close()
         return LoadFailedError(what, hint="run `unveil kb lint` to see more")
 
+    def stop(self) -> None:
+        """End the child for good, from any thread: a load that is under way fails at once, and no other one starts."""
+        self._stopped.set()
+        process = self._process
+        if process is not None:
+            process.kill()
+
     def close(self) -> None:
         """End the child, if there is one."""
-        process, self._process, self._pending = self._process, None, b""
+        process, self._process, self._pending, self._met = self._process, None, b"", False
         if process is None:
             return
         for stream in (process.stdin, process.stdout):
@@ -171,81 +247,10 @@ class LoadChild:
                 with contextlib.suppress(OSError):
                     stream.close()
         process.kill()
-        process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a dead file server holds it; it ends with that
+            process.wait(timeout=5)
 
 
-def serve(requests: IO[bytes], answers: IO[bytes], *, linger_s: float = LINGER_S) -> None:
-    """Answer requests until there are no more, or none for a while. The child's end."""
-    from unveil.knowledge.loading import Loader  # the watcher imports this module without that weight
-
-    loaders: dict[str, Loader] = {}
-    written: dict[int, _Written] = {}  # a loader hands out the same record as long as its file stays the same
-    while select.select([requests], [], [], linger_s)[0] and (line := requests.readline()):
-        try:
-            request = json.loads(line)
-            loader = loaders.setdefault(request["root"], Loader(request["root"]))
-            loaded = loader.load(generation=request["generation"])
-            lines = list(_answer(loaded, frozenset(request["known"]), written))
-        except Exception as error:  # noqa: BLE001  # whatever breaks is told to the watcher, which keeps the old
-            lines = [{"failed": f"{type(error).__name__}: {error}"}]
-        answers.write(b"".join(json.dumps(each).encode() + b"\n" for each in lines))
-        answers.flush()
-        # The documents stay for the next request: looking through them for cycles would take a third of its time.
-        gc.collect()
-        gc.freeze()
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """A record as it travels. It holds the record, so that no other one can have its identity."""
-
-    record: Any
-    digest: str
-    value: Any
-
-
-def _written(kind: str, record: Any) -> _Written:
-    value = encode(record)
-    text = json.dumps([kind, value], sort_keys=True)
-    return _Written(record, sha256(text.encode()).hexdigest()[:24], value)
-
-
-def _answer(loaded: Loaded, known: frozenset[str], written: dict[int, _Written]) -> Iterator[Mapping[str, Any]]:
-    """Yield the lines of an answer.
-
-    Args:
-        known: digests of the records that the watcher has.
-        written: how records travelled last time, by identity; brought up to date.
-    """
-    base = loaded.knowledge
-    groups: dict[str, tuple[Any, ...]] = dict.fromkeys(_RECORDS, ())
-    groups["Problem"] = loaded.problems
-    if base is not None:
-        groups |= {"Fingerprint": base.fingerprints, "Remediation": base.remediations, "Filter": base.filters}
-        groups |= {"Correlation": base.correlations, "Profiles": (base.profiles,)}
-    told: dict[str, Any] = {"digest": loaded.digest, "usable": base is not None}
-    told |= {"root": base.root, "site": encode(base.site), "groups": encode(base.groups)} if base is not None else {}
-    met: dict[int, _Written] = {}
-    for kind, records in groups.items():
-        told[kind] = []
-        for record in records:
-            each = met[id(record)] = written.get(id(record)) or _written(kind, record)
-            told[kind].append(each.digest)
-            if each.digest not in known:
-                yield {"record": kind, "digest": each.digest, "value": each.value}
-    written.clear()
-    written.update(met)
-    yield {"loaded": told}
-
-
-def main() -> None:
-    """Serve on standard input and output."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the watcher, which then closes the pipe
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
-    os.nice(5)
-    with os.fdopen(os.dup(0), "rb", buffering=0) as requests, os.fdopen(os.dup(1), "wb") as answers:
-        serve(requests, answers)
-
-
-if __name__ == "__main__":
-    main()
+def outlives(record: Any, *, usable: bool) -> bool:
+    """Return whether both ends keep a record that an answer does not name: until a broken folder is mended."""
+    return not usable and not isinstance(record, Problem)

@@ -82,18 +82,23 @@ class Loader:
 
     def __init__(self, root: str | Path) -> None:
         self._root = Path(root)
-        self._remembered: dict[Hashable, Any] = {}
-        self._met: dict[Hashable, Any] = {}
+        self._remembered: dict[tuple[Hashable, ...], Any] = {}
+        self._met: dict[tuple[Hashable, ...], Any] = {}
 
     def load(self, *, generation: int, now_s: float | None = None, pack: Pack | None = None) -> Loaded:
         """Return the folder as it is now, or as it was read a moment ago; see `load`."""
         pack = read_pack(self._root) if pack is None else pack
+        self._met = {}  # of a load that broke half-way
         loading = _Loading(pack, self._once)
         loaded = loading.load(generation=generation, now_s=time.time() if now_s is None else now_s)
-        self._remembered, self._met = self._met, {}
+        # Records of a folder that is broken for a while are wanted again when it is mended.
+        good = {} if loaded.knowledge else {key: found for key, found in self._remembered.items() if key[0] == "record"}
+        self._remembered, self._met = good | self._met, {}
+        for judged in chain.from_iterable(loading.judged.values()):
+            judged.document.forget()
         return loaded
 
-    def _once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+    def _once(self, key: tuple[Hashable, ...], compute: Callable[[], Any]) -> Any:
         if key not in self._met:
             self._met[key] = self._remembered[key] if key in self._remembered else compute()
         return self._met[key]
@@ -102,7 +107,7 @@ class Loader:
 class _Loading:
     """The state of loading one snapshot."""
 
-    def __init__(self, pack: Pack, once: Callable[[Hashable, Callable[[], Any]], Any]) -> None:
+    def __init__(self, pack: Pack, once: Callable[[tuple[Hashable, ...], Callable[[], Any]], Any]) -> None:
         self.pack = pack
         self.once = once
         self.judged: dict[str, list[Judged]] = {}
@@ -305,7 +310,8 @@ def judge(shown: str, relative: str, content: bytes, kind: str) -> Judged:
                 hint = nearest(document.data["name"], [Path(relative).stem])
                 line, column = document.at(("name",))
                 problems.append(replace(file_finding("K103", shown, what, hint), line=line, column=column))
-    return Judged(relative=relative, document=document, problems=tuple(problems), sound=sound)
+    kept = replace(document, text="", problems=())
+    return Judged(relative=relative, document=kept, problems=tuple(problems), sound=sound)
 
 
 def _judge_playbook(
@@ -314,4 +320,5 @@ def _judge_playbook(
     document = read_yaml(shown, content, ours=False)
     if document.data is None:
         return document, document.problems
-    return document, (*document.problems, *check_playbook(document, remediation, modules))
+    problems = (*document.problems, *check_playbook(document, remediation, modules))
+    return Document(file=shown, ignores=document.ignores), problems  # nobody looks into it again

@@ -4,7 +4,7 @@ Nothing here knows YAML; the watcher's rescans use it as it is, and so does a li
 the latter's sake this imports no `dataclasses` (a tenth of its time), and `Problem` only when there is one.
 
 Refused, each as a problem (K008): what leaves the knowledge base through a symbolic link, what is no regular file (a
-pipe would block for ever), what is too large.
+pipe would block for ever), what is too large or too much.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MAX_FILE_BYTES = 1_000_000
 MAX_FILES = 20_000
+MAX_BYTES = 100_000_000  # of all files together: ten times what ten thousand honest ones have
 MAX_DEPTH = 8
 
 READ_FOLDERS = (FINGERPRINTS, PLAYBOOKS, INVENTORY)
@@ -94,6 +95,7 @@ class _Reading:
         self.real = real
         self.files: dict[str, bytes] = {}
         self.problems: list[Problem] = []
+        self.bytes = 0
         self.visited: set[tuple[int, int]] = set()
         self.full = False
 
@@ -129,13 +131,19 @@ class _Reading:
     def entry(self, entry: os.DirEntry[str], relative: str, depth: int) -> None:
         if entry.is_symlink() and not Path(os.path.realpath(entry.path)).is_relative_to(self.real):
             self.add("K008", relative, "a symbolic link that leaves the knowledge base", "copy the file instead")
-        elif entry.is_dir():
+            return
+        try:
+            folder = entry.is_dir()
+        except OSError as error:  # a link that leads back to itself
+            self.add("K008", relative, f"cannot be read: {error.strerror}")
+            return
+        if folder:
             self.folder(relative, depth=depth + 1)
-        elif len(self.files) < MAX_FILES:
+        elif len(self.files) < MAX_FILES and self.bytes <= MAX_BYTES:
             self.file(entry.path, relative)
         elif not self.full:
             self.full = True
-            self.add("K008", relative, f"more than {MAX_FILES:,} files")
+            self.add("K008", relative, f"more than {MAX_FILES:,} files, or than {MAX_BYTES:,} bytes in all")
 
     def file(self, path: str, relative: str) -> None:
         try:
@@ -160,6 +168,7 @@ class _Reading:
         if about.st_mode & stat.S_IWOTH:
             self.add("K009", relative, "everyone may write the file", "chmod o-w", warning=True)
         self.files[relative] = content
+        self.bytes += len(content)
 
 
 def _whole(descriptor: int, size: int) -> bytes:

@@ -7,11 +7,14 @@ stays in use and is shown as stale, with the first problem and since when.
 
 Nothing is believed but contents: an event says *look*, never *what*. So atomic renames, a folder replaced as a whole, a
 symbolic link that is swapped and a change that inotify missed (seen by the rescan every 30 s) all end in the same look.
+The rescan also sees to it that there is a loader that knows the folder, so that the next edit is a quick one; where it
+breaks again and again though nothing changes, tries come ever more seldom.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import threading
 import time
@@ -48,7 +51,11 @@ if TYPE_CHECKING:
 QUIET_S = 0.25
 CAP_S = 2.0
 RESCAN_S = 30.0
+LONGEST_PAUSE_S = 3600.0  # between two tries of a loader that breaks, or is lost, though nothing changes
+JOIN_S = 10.0  # a thread that a dead file server holds is left behind
 MAX_TOLD = 50  # errors that a state carries; nobody reads more, and it goes into the journal
+
+_LOG = logging.getLogger(__name__)
 
 # Opened and closed are left out: our own reading makes them, and would start the next reading for ever.
 _CHANGES: list[type[FileSystemEvent]] = [
@@ -122,7 +129,11 @@ class Reloader:
         self._stopping = False
         self._finished: deque[Loaded] = deque()
         self._generation = 0
-        self._digest = ""
+        self._digest = ""  # of what was loaded last
+        self._seen = ""  # of what was looked at last, though it may not have been loaded
+        self._broke = ""  # why it was not
+        self._pause_s = rescan_s
+        self._again_s = 0.0
         self._current: KnowledgeBase | None = None
         self._state: KnowledgeState | None = None
         self._worker = threading.Thread(target=self._work, name="knowledge", daemon=True)
@@ -148,7 +159,7 @@ class Reloader:
         except LoadFailedError:
             self.close()
             raise
-        self._digest = loaded.digest
+        self._digest = self._seen = loaded.digest
         if loaded.knowledge is not None:
             self._generation = 1
         self._take(loaded, now_s)
@@ -200,11 +211,14 @@ class Reloader:
         """Stop following, and end the child."""
         self._stopping = True
         self._changed.set()
+        if self._owns_child:
+            self._child.stop()  # whoever closes need not wait for a load
         if self._worker.is_alive():
-            self._worker.join()
+            self._worker.join(timeout=JOIN_S)
         if self._observer is not None:
             self._observer.stop()
-            self._observer.join()
+            if self._observer.is_alive():
+                self._observer.join(timeout=JOIN_S)
             self._observer = None
         if self._owns_child:
             self._child.close()
@@ -214,10 +228,14 @@ class Reloader:
     def _work(self) -> None:
         while not self._stopping:
             told = self._changed.wait(timeout=self._rescan_s)
-            if told:
-                self._settle()
-            if not self._stopping:
-                self._look(told=told)
+            try:
+                if told:
+                    self._settle()
+                if not self._stopping:
+                    self._look(told=told)
+            except Exception as error:  # noqa: BLE001  # a look that breaks is told as any other, and is not the last
+                _LOG.warning("looking at the knowledge base failed", exc_info=True)
+                self._failed(f"looking at it failed: {error!r}", "the next look tries again")
 
     def _settle(self) -> None:
         """Wait until nothing changed for a while, at most for the cap; a person who asked need not wait."""
@@ -232,27 +250,56 @@ class Reloader:
         self._asked = False
 
     def _look(self, *, told: bool) -> None:
-        """Load the folder if its content is not what was loaded last.
+        """Load the folder if its content is not what was loaded last, or if there is no loader that knows it.
 
         Args:
             told: whether something was seen to happen. Then the child, which is awake, reads and compares; a rescan
-                does it here, so that no child need be there all the time.
+                does it here, so that the child may sleep.
         """
         self._follow()
-        if not told and read_pack(self._root).digest == self._digest:
-            return
+        if told:
+            self._pause_s, self._again_s = self._rescan_s, 0.0
+        else:
+            seen = read_pack(self._root).digest
+            if seen == self._seen and not self._wanting():
+                return
+            self._seen = seen
         try:
             loaded = self._child.load(self._root, generation=self._generation + 1)
         except LoadFailedError as error:
-            problem = Problem(
-                file=str(self._root), line=1, column=1, check="K008", what=error.what, hint=error.hint or ""
-            )
-            loaded = Loaded(knowledge=None, problems=(problem,))  # no digest: the next look tries again
+            if told and not self._stopping:
+                self._seen = read_pack(self._root).digest
+            self._failed(error.what, error.hint or "")
+            return
+        self._seen = loaded.digest
         if loaded.digest and loaded.digest == self._digest:
             return
-        self._digest = loaded.digest
+        self._digest, self._broke = loaded.digest, ""
         if loaded.knowledge is not None:
             self._generation += 1
+        self._publish(loaded)
+
+    def _wanting(self) -> bool:
+        """Return whether to load though nothing changed: the last try failed, or the child was lost.
+
+        So the next edit finds a child that knows the folder. Where that comes to nothing, pauses grow.
+        """
+        now_s = time.monotonic()
+        if (self._digest and self._child.ready) or now_s < self._again_s:
+            return False
+        self._again_s = now_s + self._pause_s
+        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+        return True
+
+    def _failed(self, what: str, hint: str) -> None:
+        """Tell, once, that the folder could not be loaded at all; whatever it holds is news to the next look."""
+        if self._stopping or what == self._broke:
+            return
+        self._digest, self._broke = "", what
+        problem = Problem(file=str(self._root), line=1, column=1, check="K008", what=what, hint=hint)
+        self._publish(Loaded(knowledge=None, problems=(problem,)))
+
+    def _publish(self, loaded: Loaded) -> None:
         self._finished.append(loaded)
         if self._ready is not None:
             self._ready()

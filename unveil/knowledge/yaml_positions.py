@@ -12,13 +12,18 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import Any
+from sys import intern
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from unveil.records.problem import Gravity, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MAX_BYTES = 1_000_000
 MAX_VALUES = 50_000  # after aliases are followed; the largest honest file has a few hundred
@@ -43,6 +48,8 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\
 _NOT_FINITE = re.compile(r"(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z")
 
 _ORDINARY = frozenset("abcdeghijklmpqrsuvwxzABCDEGHIJKLMPQRSUVWXZ/_$*{[(<>=")  # no scalar that is not text begins so
+
+_SHORT = 40  # texts up to here are names and words that stand in many files: one of each is kept
 
 _SWITCH = re.compile(r"(?:yes|no|on|off|y|n)\Z", re.IGNORECASE)
 _OCTAL = re.compile(r"[-+]?0[0-9_]+\Z")
@@ -73,33 +80,64 @@ class Ignore:
 class Document:
     """One file, read.
 
+    Thousands of them are kept between two reloads, so places are numbers in a row, and become a dictionary only while
+    somebody asks for one.
+
     Attributes:
         data: plain dictionaries, lists and scalars; None when the file could not be read.
-        values: place of each value by its path (``("signature", "for")``).
-        keys: place of each key of a mapping by the path of its value.
-        lines: the text, line by line.
+        text: as it stands in the file.
+        places: line and column of each value as they come in ``data``, and of each key before its value.
         problems: what is wrong with the file as YAML.
     """
 
     file: str
     data: Any = None
-    lines: tuple[str, ...] = ()
-    values: dict[Path, Position] = field(default_factory=dict)
-    keys: dict[Path, Position] = field(default_factory=dict)
+    text: str = ""
+    places: array[int] = field(default_factory=lambda: array("I"))
     ignores: tuple[Ignore, ...] = ()
     problems: tuple[Problem, ...] = ()
+    _values: dict[Path, Position] = field(default_factory=dict, compare=False, repr=False)
+    _keys: dict[Path, Position] = field(default_factory=dict, compare=False, repr=False)
+
+    def paths(self) -> Iterator[Path]:
+        """Yield the path of each value (``("signature", "for")``), the whole first."""
+        return _paths(self.data, ())
 
     def at(self, path: Path) -> Position:
         """Return the place of a value, or of the nearest enclosing value that the file has."""
+        self._find()
         while path:
-            if (found := self.values.get(path)) is not None:
+            if (found := self._values.get(path)) is not None:
                 return found
             path = path[:-1]
-        return self.values.get((), _START)
+        return self._values.get((), _START)
 
     def at_key(self, path: Path) -> Position:
         """Return the place of a key, or of the value where there is no key (elements of lists)."""
-        return self.keys.get(path) or self.at(path)
+        self._find()
+        return self._keys.get(path) or self.at(path)
+
+    def forget(self) -> None:
+        """Let go of what was only made to answer faster."""
+        self._values.clear()
+        self._keys.clear()
+
+    def _find(self) -> None:
+        if self._values or self.data is None:
+            return
+        numbers = iter(self.places)
+        places = zip(numbers, numbers, strict=True)
+        for path in self.paths():
+            if path and isinstance(path[-1], str):
+                self._keys[path] = next(places)
+            self._values[path] = next(places)
+
+
+def _paths(data: Any, path: Path) -> Iterator[Path]:
+    yield path
+    items: Any = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in items:
+        yield from _paths(value, (*path, key))
 
 
 _TAGS = {
@@ -152,8 +190,8 @@ class _Reading:
         self.ours = ours
         self.text = ""
         self.problems: list[Problem] = []
-        self.values: dict[Path, Position] = {}
-        self.keys: dict[Path, Position] = {}
+        self.places = array("I")
+        self.first_key = 0
         self.scalars: list[tuple[int, int]] = []
         self.visited = 0
         self.ancestors: list[int] = []
@@ -191,9 +229,8 @@ class _Reading:
         return Document(
             file=self.file,
             data=data,
-            lines=tuple(self.text.split("\n")),
-            values=self.values,
-            keys=self.keys,
+            text=self.text,
+            places=self.places,
             ignores=self._ignores(),
             problems=tuple(self.problems),
         )
@@ -215,7 +252,7 @@ class _Reading:
             raise _Flood(place, "an alias refers to the value that it is part of")
         if len(path) > MAX_DEPTH:
             raise _Flood(place, f"nested deeper than {MAX_DEPTH} levels")
-        self.values[path] = place
+        self.places.extend(place)
         if self.ours and self.text[node.start_mark.index : node.start_mark.index + 1] == "!":
             self.add(
                 "K001", place, "tags such as !!str are not part of the format", "quote text, write numbers plainly"
@@ -238,19 +275,22 @@ class _Reading:
             if not isinstance(key_node, yaml.ScalarNode):
                 self.add("K001", place, "a key must be plain text", "")
                 continue
-            key = key_node.value
+            key = intern(key_node.value)  # the same few in thousands of files
+            self.first_key = self.first_key or place[0]
             if self.ours and not key_node.style and key[:1] not in _ORDINARY:
                 self._look_alike(key, place, "key")
             if key in result:
-                first = self.keys[(*path, key)]
-                self.add("K002", place, f"duplicate key {key!r}", f"first written at line {first[0]}")
+                first = next(each for each, _ in node.value if each.value == key)
+                self.add("K002", place, f"duplicate key {key!r}", f"first written at line {first.start_mark.line + 1}")
                 continue
-            self.keys[(*path, key)] = place
+            self.places.extend(place)
             result[key] = self._value(value_node, (*path, key))
         return result
 
     def _scalar(self, node: yaml.ScalarNode, place: Position) -> Any:
         text: str = node.value
+        if len(text) <= _SHORT:
+            text = intern(text)
         if node.style:
             if node.style == '"' and (found := _FORBIDDEN.search(text)):
                 self.add("K006", place, f"an escape sequence for {_describe(found.group())}", "remove it")
@@ -296,7 +336,7 @@ class _Reading:
         if "unveil-ignore" not in self.text:
             return ()
         lines = _line_starts(self.text)
-        first_key = min((place[0] for place in self.keys.values()), default=1)
+        first_key = self.first_key or 1
         found = []
         for comment in _IGNORE.finditer(self.text):
             if any(start <= comment.start() < end for start, end in self.scalars):

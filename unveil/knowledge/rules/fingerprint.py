@@ -85,7 +85,8 @@ def _at_offset(document: Document, check: str, error: ConditionError, text: str)
     """Return the problem at the very word, which for a block scalar (``|``, ``>``) is only known to be in there."""
     problem = finding(check, document, ("signature", "condition"), error.message, error.hint or "")
     line, column = document.at(("signature", "condition"))
-    source = document.lines[line - 1][column - 1 :] if line <= len(document.lines) else ""
+    lines = document.text.split("\n")
+    source = lines[line - 1][column - 1 :] if line <= len(lines) else ""
     quoted = source[:1] in ("'", '"')
     if source[quoted : quoted + len(text)] == text:
         column += error.offset + quoted

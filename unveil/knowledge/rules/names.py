@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def check_names(document: Document) -> Iterator[Problem]:
     """Yield every feature and fact that the catalogues do not have."""
-    for path in document.values:
+    for path in document.paths():
         match path:
             case (*_, "feature" | "fact" as what):
                 yield from _value(document, path, what)

@@ -88,7 +88,7 @@ def check_playbook(document: Document, remediation: Document, modules: frozenset
         yield from _play(book, (index,), play)
     yield from _variables(book)
     yield from _several_writes(document)
-    waits_s = sum(_waits_s(document.data, path) for path in document.values)
+    waits_s = sum(_waits_s(document.data, path) for path in document.paths())
     if waits_s > duration_s(remediation.data["ansible"]["timeout"]):
         what = f"the playbook may wait {waits_s:g} s, longer than {remediation.data['ansible']['timeout']}"
         yield finding("K505", remediation, ("ansible", "timeout"), what)
@@ -96,7 +96,7 @@ def check_playbook(document: Document, remediation: Document, modules: frozenset
 
 def _several_writes(document: Document) -> Iterator[Problem]:
     """Yield calls that write settings although others have written some, and nothing puts those back (K606)."""
-    paths = [path for path in document.values if path[-1:] == (_SETTINGS_MODULE,) and not _is_rescued(document, path)]
+    paths = [path for path in document.paths() if path[-1:] == (_SETTINGS_MODULE,) and not _is_rescued(document, path)]
     for at, path in enumerate(paths):
         task = look_up(document.data, path[:-1])
         looped = isinstance(task, dict) and any(key == "loop" or str(key).startswith("with_") for key in task)
@@ -223,7 +223,7 @@ def _unchecked(document: Document, path: Path, short: str, task: Mapping[str, An
 def _variables(book: _Playbook) -> Iterator[Problem]:
     """Yield variables that reach the playbook untamed (K507) or at all though a tenant chose them (K508)."""
     told: set[str] = set()
-    for path in book.document.values:
+    for path in book.document.paths():
         value = look_up(book.document.data, path)
         if not isinstance(value, str):
             continue

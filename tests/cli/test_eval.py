@@ -9,26 +9,28 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from unveil.cli.main import main
+from unveil.detection.rule import DEFAULT_RULE
 
 DEMO = Path(__file__).parents[2] / "unveil/demo/recording.parquet"
 
 
 @pytest.mark.slow
-def test_combinations_are_compared_in_text_json_markdown_and_html(
+def test_combinations_are_compared_in_json_markdown_and_html(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page, text = tmp_path / "report.html", tmp_path / "report.md"
     asked = ["eval", str(DEMO), "--rule", "mahalanobis", "--jobs", "1"]
-    assert main([*asked, "--html", str(page), "--markdown", str(text)]) == 0
-    shown = capsys.readouterr().out
-    assert "reduced_huge_page_coverage" in shown
+    assert main([*asked, "--html", str(page), "--markdown", str(text), "--json"]) == 0
     assert "| mahalanobis |" in text.read_text()
+    assert "| reduced_huge_page_coverage | memory |" in text.read_text()
     figures = page.read_text().split("<svg")[1:]
-    assert len(figures) == 2  # F1, and the recording
+    assert len(figures) == 6  # F1, scores, subsystems, cost, and the recording twice
     for figure in figures:
         ET.fromstring("<svg" + figure.split("</svg>")[0] + "</svg>")
-    assert main([*asked, "--json"]) == 0
-    (told,) = json.loads(capsys.readouterr().out)["scores"]
+    result = json.loads(capsys.readouterr().out)
+    assert [each["combination"] for each in result["comparison"]] == [DEFAULT_RULE, "mahalanobis"]
+    assert result["attribution"][0]["right"] == "memory"
+    (told,) = result["scores"]
     assert told["rule"] == "mahalanobis"
     assert told["seen"] == told["faults"] == 1
     assert told["hit_rate"] == 1.0
@@ -42,6 +44,8 @@ def test_combinations_are_compared_in_text_json_markdown_and_html(
         ([str(DEMO), "--rule", "zscor"], 2, "names no detector"),
         ([str(DEMO), str(DEMO)], 2, "two recordings have one name"),
         ([str(DEMO), "--false-alarms-per-day", "0"], 3, "is no number of false alarms a day"),
+        ([str(DEMO), "--at", "0.7"], 3, "is no share of healthy windows"),
+        ([str(DEMO), "--history", str(DEMO)], 2, "is its own history"),
         ([], 3, "RECORDING"),
     ],
 )

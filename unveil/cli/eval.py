@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,19 +12,23 @@ from unveil.cli import draw
 from unveil.cli.demo import recording_named
 from unveil.cli.kb_open import usable_knowledge
 from unveil.cli.kb_recordings import recordings
-from unveil.errors import UnwritableError
+from unveil.errors import BadInputError, UnreadableError, UnwritableError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from unveil.knowledge.evaluation import DetectionScore
+    from unveil.engine.backtesting import Job
+    from unveil.knowledge.comparison import Combination
 
 DESCRIPTION = """Watch labelled recordings once for each combination of detectors, and compare: precision, recall and F1
 over windows, false alarms a day, time to the first alarm, the recall of each fault, and the four figures of the
 paper's Table 2 (hit rate, coverage, agreement, healthy contamination). Thresholds are never taken from what is
 judged: each window is held against what the host did before it. A recording of minutes is a short past: give longer
-healthy ones of the same host with --history, and they are watched before each.
+healthy ones of the same host with --history, and they are watched before each that has their workload.
+
+Then all detectors are held against one and the same past and compared at equal shares of false alarms, with the cost
+of a window; --peers has other people's in it, too. docs/DETECTION.md has the definitions.
 
 Beside RUN.parquet stands RUN.labels.yml, as for `unveil kb backtest`."""
 EXAMPLE = "unveil eval recordings/*.parquet --markdown evaluation.md"
@@ -43,9 +48,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="that the thresholds are set for; may be given several times (default: 24)",
     )  # fmt: skip
     parser.add_argument(
+        "--at", action="append", type=_share, metavar="SHARE",
+        help="share of healthy windows that may alarm when detectors are compared (default: 0.005, 0.01 and 0.02)",
+    )  # fmt: skip
+    parser.add_argument(
         "--history", action="append", metavar="RECORDING",
         help="watch this one before each, without scoring it; may be given several times, oldest first",
     )  # fmt: skip
+    parser.add_argument("--peers", action="store_true",
+                        help="also PyOD's ECOD, COPOD, HBOS, LOF and autoencoder, and a VAE after Prodigy")  # fmt: skip
     parser.add_argument("--jobs", type=int, choices=range(1, 1025), default=os.cpu_count() or 1, metavar="N",
                         help="processes (default: one a CPU)")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of the models (default: 0, so two runs agree)")
@@ -55,22 +66,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _rate(text: str) -> float:
+    return _between(text, 86_400, "number of false alarms a day")
+
+
+def _share(text: str) -> float:
+    return _between(text, 0.5, "share of healthy windows")
+
+
+def _between(text: str, most: float, what: str) -> float:
     from argparse import ArgumentTypeError
 
     try:
         value = float(text)
     except ValueError:
         value = 0.0
-    if not 0 < value <= 86_400:
-        raise ArgumentTypeError(f"{text!r} is no number of false alarms a day")
+    if not 0 < value <= most:
+        raise ArgumentTypeError(f"{text!r} is no {what}")
     return value
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Watch, score, print."""
+    from unveil.cli import eval_report, eval_tables
     from unveil.detection.catalogue import DETECTORS
-    from unveil.detection.rule import parse_rule
-    from unveil.engine.backtesting import Job, watch_all
+    from unveil.detection.rule import DEFAULT_RULE, parse_rule
+    from unveil.engine.backtesting import watch_all
+    from unveil.engine.comparing import ComparingJob, compare_all
+    from unveil.knowledge.comparison import named, standings
     from unveil.knowledge.evaluation import score
     from unveil.records.codec import encode
 
@@ -80,38 +102,97 @@ def run(arguments: argparse.Namespace) -> int:
     known = tuple(kind.name for kind in DETECTORS)
     rules = [parse_rule(text, known).text for text in arguments.rule or _every(known)]
     rates = arguments.false_alarms_per_day or [24.0]
-    names = [fingerprint.name for fingerprint in usable_knowledge(arguments.kb).fingerprints]
-    paths = recordings(arguments.recordings)
+    fingerprints = [fingerprint.name for fingerprint in usable_knowledge(arguments.kb).fingerprints]
+    others = _peers() if arguments.peers else ()
     asked = [(rule, rate) for rate in rates for rule in rules]
-    jobs = [
-        Job(
-            recording=recording,
-            kb=arguments.kb or "",
-            rule=rule,
-            seed=arguments.seed,
-            false_alarms_per_day=rate,
-            history=tuple(map(recording_named, arguments.history or ())),
-        )
-        for rule, rate in asked
-        for recording in paths
-    ]
+    plain = _jobs(arguments)
+    jobs = [_by(job, rule, rate) for rule, rate in asked for job in plain]
     with draw.progress("watching recordings", total=len(jobs), quiet=arguments.json) as advance:
         traces = watch_all(jobs, processes=arguments.jobs, done=advance)
-    each = len(paths)
+    comparing = [ComparingJob(watched=_by(job, "", rates[0]), peers=bool(others)) for job in plain]
+    with draw.progress("comparing detectors", total=len(comparing), quiet=arguments.json) as advance:
+        runs = compare_all(comparing, processes=arguments.jobs, done=advance)
+    each = len(plain)
     groups = [traces[at : at + each] for at in range(0, len(traces), each)]
-    scores = [score(rule, rate, group, names) for (rule, rate), group in zip(asked, groups, strict=True)]
+    scores = [score(rule, rate, group, fingerprints) for (rule, rate), group in zip(asked, groups, strict=True)]
+    chosen = _combinations(DEFAULT_RULE, rules, known, others)
+    stood = standings(runs, chosen, arguments.at or [0.005, 0.01, 0.02], ours=DEFAULT_RULE)
+    attributed = named(runs, chosen[0])
+    tables = [
+        *eval_tables.score_tables(scores, {each.recording: each.workload for each in runs}),
+        *eval_tables.comparison_tables(stood, ours=DEFAULT_RULE),
+        eval_tables.naming_table(attributed, ours=DEFAULT_RULE),
+    ]
     if arguments.json:
-        draw.print_json({"recordings": [trace.recording for trace in traces[:each]], "scores": encode(scores)})
+        told = {"scores": encode(scores), "comparison": encode(stood), "attribution": encode(attributed)}
+        draw.print_json({"recordings": [trace.recording for trace in traces[:each]], **told})
     else:
-        for title, columns, rows in tables(scores):
+        for title, columns, rows in tables:
             draw.table(columns, rows, title=title)
-    from unveil.cli import eval_report
-
     if arguments.markdown:
-        arguments.markdown.write_text(eval_report.markdown(tables(scores), traces[:each]), encoding="utf-8")
+        arguments.markdown.write_text(eval_report.markdown(tables, traces[:each]), encoding="utf-8")
     if arguments.html:
-        arguments.html.write_text(eval_report.html(tables(scores), scores, groups), encoding="utf-8")
+        page = eval_report.html(tables, scores, groups, runs, (chosen, stood, attributed))
+        arguments.html.write_text(page, encoding="utf-8")
     return 0
+
+
+def _jobs(arguments: argparse.Namespace) -> list[Job]:
+    """Return each recording with its history: those of its own workload, and those that name none.
+
+    Raises:
+        BadInputError: a recording is its own history.
+    """
+    from unveil.engine.backtesting import Job
+    from unveil.knowledge.labels import labels_beside, read_workload
+
+    def workload(path: str) -> str:
+        labels = labels_beside(Path(path))
+        return "" if labels is None else read_workload(labels)
+
+    history = [(path, workload(path)) for path in map(recording_named, arguments.history or ())]
+    jobs = []
+    for path in recordings(arguments.recordings):
+        if any(Path(path).resolve() == Path(past).resolve() for past, _ in history):
+            raise BadInputError(f"{path} is its own history", hint="what is scored must not have been seen before")
+        own = workload(path)
+        past = tuple(each for each, theirs in history if theirs in ("", own) or not own)
+        jobs.append(Job(recording=path, kb=arguments.kb or "", seed=arguments.seed, history=past))
+    return jobs
+
+
+def _by(job: Job, rule: str, rate: float) -> Job:
+    from dataclasses import replace
+
+    return replace(job, rule=rule, false_alarms_per_day=rate)
+
+
+def _peers() -> tuple[str, ...]:
+    """Return the names of the peers that are here; say which are not.
+
+    Raises:
+        UnreadableError: none is.
+    """
+    from unveil.engine.peers import HINT, peers
+
+    found, absent = peers()
+    if not found:
+        raise UnreadableError("other people's detectors are not installed", hint=HINT)
+    for name, reason in absent.items():
+        print(f"{name} is left out: {reason} ({HINT})", file=sys.stderr)
+    return tuple(kind.name for kind in found)
+
+
+def _combinations(ours: str, rules: Sequence[str], known: tuple[str, ...], others: Sequence[str]) -> list[Combination]:
+    """Return what is compared: ours first, then what was asked for, then other people's."""
+    from unveil.detection.rule import parse_rule
+    from unveil.knowledge.comparison import Combination
+
+    parsed = (parse_rule(text, known) for text in dict.fromkeys((ours, *rules)))
+    return [
+        *(Combination(name=rule.text, members=rule.members, needed=rule.needed) for rule in parsed),
+        *(Combination(name=name, members=(name,)) for name in others),
+    ]
 
 
 PAPERS = 3  # detectors of the paper; they come first
@@ -122,76 +203,3 @@ def _every(known: tuple[str, ...]) -> list[str]:
     papers = known[:PAPERS]
     ors = ["|".join(chosen) for size in range(2, PAPERS + 1) for chosen in combinations(papers, size)]
     return [*known, *ors, *(f"{needed}of{PAPERS}" for needed in range(2, PAPERS + 1))]
-
-
-Table = tuple[str, tuple[str, ...], list[tuple[object, ...]]]
-
-
-def tables(scores: Sequence[DetectionScore]) -> list[Table]:
-    """Return what is shown, as title, columns (``>`` on the right) and rows."""
-    rated = len({each.allowed for each in scores}) > 1  # else the rate is in none of the names
-    found: list[Table] = [
-        (
-            "Detection: windows in the time of a fault against those in healthy time",
-            ("rule", "F1>", "95 %>", "precision>", "recall>", "false>", "false a day (95 %)>", "first>", "faults>"),
-            [
-                (
-                    _name(each, rated=rated), _number(each.counts.f1), _interval(each), _share(each.counts.precision),
-                    _share(each.counts.recall), _share(each.counts.false_share), _a_day(each),
-                    "-" if each.first_s is None else f"{each.first_s:.1f} s", f"{each.seen} of {each.faults}",
-                )
-                for each in scores
-            ],
-        ),
-        (
-            "Table 2 of the paper: what was detected (D) and what a fingerprint matched (S)",
-            ("rule", "hit rate>", "coverage>", "agreement>", "contamination>"),
-            [
-                (
-                    _name(each, rated=rated),
-                    *map(_share, (each.hit_rate, each.coverage, each.agreement, each.contamination)),
-                )
-                for each in scores
-            ],
-        ),
-    ]  # fmt: skip
-    labels = sorted({label for each in scores for label in each.by_label})
-    if labels:
-        rows: list[tuple[object, ...]] = [
-            (_name(each, rated=rated), *(_share(each.by_label[label].recall) for label in labels)) for each in scores
-        ]
-        found.append(("Recall of each fault", ("rule", *(f"{label}>" for label in labels)), rows))
-    found.append(_each_recording(scores, rated=rated))
-    return found
-
-
-def _each_recording(scores: Sequence[DetectionScore], *, rated: bool) -> Table:
-    rows: list[tuple[object, ...]] = []
-    for recording in scores[0].by_recording if scores else ():
-        counts = [each.by_recording[recording] for each in scores]
-        told = (f"{_share(each.recall)} / {_share(each.false_share)}" for each in counts)
-        rows.append((recording, counts[0].found + counts[0].missed, counts[0].false + counts[0].quiet, *told))
-    columns = ("recording", "faulty>", "healthy>", *(f"{_name(each, rated=rated)}>" for each in scores))
-    return "Each recording: windows, faulty ones found / healthy ones that alarmed", columns, rows
-
-
-def _name(score: DetectionScore, *, rated: bool) -> str:
-    return f"{score.rule} @ {score.allowed:g} a day" if rated else score.rule
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
-
-
-def _interval(score: DetectionScore) -> str:
-    return "-" if score.f1_low is None else f"{score.f1_low:.2f} to {score.f1_high:.2f}"
-
-
-def _a_day(score: DetectionScore) -> str:
-    if score.false_a_day is None:
-        return "-"
-    return f"{score.false_a_day:.3g} ({score.false_low:.2g} to {score.false_high:.2g})"

@@ -5,16 +5,16 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from unveil.cli import eval_figures
 from unveil.records.plain_text import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from unveil.cli.eval import Table
+    from unveil.cli.eval_tables import Table
     from unveil.knowledge.backtest import Trace
+    from unveil.knowledge.comparison import Combination, Compared, Named, Standing
     from unveil.knowledge.evaluation import DetectionScore
-
-WIDTH, LANE, MARGIN = 960.0, 14.0, 250.0
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --paper: #fff; --faint: #8894a3; --line: #dde3ea;
@@ -54,23 +54,65 @@ def _about(traces: Sequence[Trace]) -> str:
     return f"{len(traces)} recording{'s' * (len(traces) != 1)}, {minutes:.1f} minutes: {names}."
 
 
-def html(tables: Sequence[Table], scores: Sequence[DetectionScore], groups: Sequence[Sequence[Trace]]) -> str:
-    """Return a page: the tables, F1 with its intervals, and each recording with what every combination said.
+def html(
+    tables: Sequence[Table],
+    scores: Sequence[DetectionScore],
+    groups: Sequence[Sequence[Trace]],
+    runs: Sequence[Compared],
+    compared: tuple[Sequence[Combination], Sequence[Standing], Sequence[Named]],
+) -> str:
+    """Return a page: the tables, figures after the paper's, and each recording with what every combination said.
 
     Args:
         groups: for each score the recordings as watched with it.
+        runs: the recordings as all detectors saw them.
+        compared: combinations, ours first; how they stand; and what ours attributes faults to.
     """
-    parts = [f"<p>{escape(_about(groups[0]))}</p>", "<h2>F1 and its 95 % interval</h2>", _bars(scores)]
-    parts += [_table(table) for table in tables]
-    parts.append("<h2>Recordings</h2><p>Shaded: the time of a fault. For each combination, windows called anomalous;")
-    parts.append("in the last lane, windows that a fingerprint matched.</p>")
-    for number, trace in enumerate(groups[0]):
-        parts.append(_lanes(trace, [(score.rule, group[number]) for score, group in zip(scores, groups, strict=True)]))
+    chosen, stood, named = compared
+    costs = [(each.combination, each.cost_us) for each in stood if each.cost_us is not None]
+    watched = list(zip(scores, groups, strict=True))
+    lanes = [[(score.rule, group[number]) for score, group in watched] for number in range(len(groups[0]))]
+    parts = [
+        f"<p>{escape(_about(groups[0]))}</p>",
+        _figure("F1", "With its 95 % interval, as a watcher.", eval_figures.f1_bars(scores)),
+        *map(_table, tables),
+        _figure(
+            "Scores of healthy (blue) and of faulty windows (orange)",
+            "Evidence over the alarm level, which is the dashed line. After the paper's figure 2.",
+            eval_figures.score_spreads(runs, chosen),
+        ),
+        _figure(
+            "Subsystems that detected windows are attributed to",
+            "Mean shares for each fault, and for false alarms; on the right, how many windows. After figure 3.",
+            eval_figures.subsystem_bars(named),
+        ),
+        _figure(
+            "CPU time to score a window",
+            "Log scale. In the paper's figure 7 it is the collector's: <code>python -m unveil.benchmarks.watch</code>.",
+            eval_figures.cost_bars(costs),
+        ),
+        _figure(
+            "Recordings",
+            "Shaded: the time of a fault. In each lane, windows that a combination called anomalous; in the last, "
+            "those that a fingerprint matched. After figure 8.",
+            "".join(eval_figures.lanes(trace, each) for trace, each in zip(groups[0], lanes, strict=True)),
+        ),
+        _figure(
+            "Subsystems over time",
+            f"Evidence of {escape(chosen[0].name)} times the share of the subsystem. A dot was detected and matched, a "
+            "ring only detected. After figure 9.",
+            "".join(eval_figures.traces(run, chosen[0]) for run in runs),
+        ),
+    ]
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Unveil: evaluation</title>'
         '<meta name="viewport" content="width=device-width">'
         f"<style>{STYLE}</style><h1>Evaluation of the detectors</h1>{''.join(parts)}</html>\n"
     )
+
+
+def _figure(title: str, caption: str, drawn: str) -> str:
+    return f"<h2>{escape(title)}</h2><p>{caption}</p>{drawn}"
 
 
 def _table(table: Table) -> str:
@@ -82,66 +124,3 @@ def _table(table: Table) -> str:
         for row in rows
     )
     return f'<h2>{escape(title)}</h2><div class="wide"><table><tr>{head}</tr>{body}</table></div>'
-
-
-def _svg(height: float, content: str) -> str:
-    return f'<svg viewBox="0 0 {WIDTH:.0f} {height:.0f}" role="img">{content}</svg>'
-
-
-def _label(number: int, text: str) -> str:
-    return f'<text x="{MARGIN - 8:.0f}" y="{number * LANE + 11:.0f}" text-anchor="end">{escape(plain(text))}</text>'
-
-
-def _bars(scores: Sequence[DetectionScore]) -> str:
-    scale = WIDTH - MARGIN - 50
-    parts = []
-    for number, score in enumerate(scores):
-        value, y = score.counts.f1 or 0.0, number * LANE
-        parts.append(_label(number, f"{score.rule} @ {score.allowed:g}"))
-        parts.append(f'<rect x="{MARGIN}" y="{y + 3}" width="{value * scale:.1f}" height="8" fill="var(--match)"/>')
-        if score.f1_low is not None and score.f1_high is not None:
-            low, high = MARGIN + score.f1_low * scale, MARGIN + score.f1_high * scale
-            parts.append(f'<path d="M{low:.1f} {y + 7}H{high:.1f}" stroke="var(--ink)" stroke-width="1.5"/>')
-        parts.append(f'<text class="faint" x="{WIDTH - 40}" y="{y + 11}">{value:.3f}</text>')
-    return _svg(len(scores) * LANE + 4, "".join(parts))
-
-
-def _lanes(trace: Trace, lanes: Sequence[tuple[str, Trace]]) -> str:
-    scale = (WIDTH - MARGIN) / max(trace.seconds, 1.0)
-    height = (len(lanes) + 1) * LANE
-    parts = []
-    for interval in trace.intervals:
-        if interval.labels:
-            width = (min(interval.to_s, trace.seconds) - interval.from_s) * scale
-            title = f"<title>{escape(', '.join(sorted(interval.labels)))}</title>"
-            parts.append(
-                f'<rect x="{MARGIN + interval.from_s * scale:.1f}" y="0" width="{width:.1f}" '
-                f'height="{height}" fill="var(--fault)">{title}</rect>'
-            )
-    for number, (rule, watched) in enumerate(lanes):
-        parts.append(_label(number, rule))
-        parts += _marks(number, ((w.end_s, w.anomalous) for w in watched.windows), scale, "var(--alarm)")
-    parts.append(_label(len(lanes), "fingerprints"))
-    parts += _marks(len(lanes), ((w.end_s, bool(w.matched)) for w in trace.windows), scale, "var(--match)")
-    title = f"<h3>{escape(plain(trace.recording))}, {trace.seconds:.0f} s</h3>"
-    return title + _svg(height + 4, "".join(parts))
-
-
-def _marks(number: int, windows: Iterator[tuple[float, bool]], scale: float, colour: str) -> Iterator[str]:
-    """Yield one mark for each run of windows that are so, a second wide each."""
-    begun: float | None = None
-    last = 0.0
-    for end_s, holds in windows:
-        if holds and begun is None:
-            begun = end_s - 1
-        if not holds and begun is not None:
-            yield _mark(number, begun, last, scale, colour)
-            begun = None
-        last = end_s
-    if begun is not None:
-        yield _mark(number, begun, last, scale, colour)
-
-
-def _mark(number: int, from_s: float, to_s: float, scale: float, colour: str) -> str:
-    x, width = MARGIN + from_s * scale, max((to_s - from_s) * scale, 0.8)
-    return f'<rect x="{x:.1f}" y="{number * LANE + 3}" width="{width:.1f}" height="8" fill="{colour}"/>'

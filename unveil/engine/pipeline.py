@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from unveil.attribution.attribute import attribute
+from unveil.detection.catalogue import DETECTORS
 from unveil.detection.detector_input import Trait, select
 from unveil.detection.ensemble import Ensemble, EnsembleSettings
 from unveil.engine.trail import Trail
@@ -35,6 +36,7 @@ from unveil.windows.slider import Slider
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from unveil.detection.detector import DetectorKind
     from unveil.detection.detector_input import DetectorInput
     from unveil.detection.judgement import Judgement
     from unveil.detection.reference import Reference
@@ -93,6 +95,10 @@ class Pipeline:
         filters: the site's declared exceptions; one that suppresses keeps its matches from being seen at all.
         host: name of this host, for the filters.
         new_id: returns a new episode's id.
+        kinds: the detectors that are asked.
+
+    Attributes:
+        learning: windows enter the reference; False keeps the past as it is.
     """
 
     def __init__(
@@ -106,13 +112,15 @@ class Pipeline:
         correlations: Iterable[Correlation] = (),
         filters: tuple[Filter, ...] = (),
         host: str = "",
+        kinds: tuple[DetectorKind, ...] = DETECTORS,
     ) -> None:
+        self.learning = True
         self._watch = watch
         self._slider = Slider()
         self._extractor = Extractor(FEATURES)
         fingerprints = tuple(fingerprints)
         self._compared = _compared(fingerprints)
-        self.ensemble = Ensemble(self._scope, settings)
+        self.ensemble = Ensemble(self._scope, settings, kinds=kinds)
         self.matcher = Matcher(fingerprints)
         self.correlator = Correlator(correlations)
         self.episodes = EpisodeTracker((*fingerprints, *self.correlator.correlations), new_id=new_id)
@@ -192,7 +200,8 @@ class Pipeline:
             self.trail.push(evidence)
         changed = self.episodes.push(matches, self.matcher.unknown, window.wall_s)
         firing = any(episode.state is EpisodeState.FIRING for episode in self.episodes.open)
-        self.ensemble.learn(episode=firing)
+        if self.learning:
+            self.ensemble.learn(episode=firing)
         summary = WindowSummary(
             watch=self._watch,
             index=window.index,

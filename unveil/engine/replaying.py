@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from unveil.detection.catalogue import DETECTORS
 from unveil.engine.commands import Commands
 from unveil.engine.history import History
 from unveil.engine.pipeline import RECENT, Pipeline
@@ -34,6 +35,7 @@ from unveil.store.queries import Queries
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from unveil.detection.detector import DetectorKind
     from unveil.detection.ensemble import Ensemble, EnsembleSettings
     from unveil.engine.pipeline import Outcome
     from unveil.knowledge.knowledge_base import KnowledgeBase
@@ -109,11 +111,23 @@ class RecordedWatch:
         path: the recording.
         kb: knowledge-base root; empty for the shipped one.
         seed: of the models, so that two replays agree.
+        kinds: the detectors that are asked.
+        trains: train whenever the detectors want to be; else whoever watches does it.
     """
 
-    def __init__(self, path: str, *, kb: str = "", settings: EnsembleSettings | None = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        kb: str = "",
+        settings: EnsembleSettings | None = None,
+        seed: int = 0,
+        kinds: tuple[DetectorKind, ...] = DETECTORS,
+        trains: bool = True,
+    ) -> None:
         self._replay = Replay(path)
         self._seed = seed
+        self._trains = trains
         self.host = str(self._replay.metadata.get("host", "recorded host"))
         self.version = version("unveil")
         self._now_s = self.started_s = float(self._replay.metadata.get("started_s", 0.0))
@@ -139,6 +153,7 @@ class RecordedWatch:
             host=self.host,
             new_id=lambda: f"e{next(numbers):012x}",
             settings=settings,
+            kinds=kinds,
         )
         self._rule = self.pipeline.ensemble.rule.text
         self._commands = Commands(self)
@@ -165,7 +180,7 @@ class RecordedWatch:
             for outcome in self.pipeline.push(tick.blocks, wall_s=tick.wall_s, facts=self.facts):
                 self.journal.append_second(outcome.summary, (*outcome.changed, *self.pipeline.episodes.open))
                 yield outcome
-            if ensemble.wants_training:
+            if self._trains and ensemble.wants_training:
                 ensemble.adopt(train_now(ensemble.training_set(), seed=self._seed))
                 self.trained = True
 

@@ -85,6 +85,7 @@ class DetectionScore:
         first_s: median seconds from the start of a fault to the end of its first anomalous window.
         seen, faults: faulty intervals with an anomalous window, and all of them.
         by_label: fault → its counts.
+        first_by_label: fault → median seconds to its first anomalous window; None where there was none.
         by_recording: recording → its counts: the lead-in of a fault and a busy neighbour are not lost in the sum.
         hit_rate, coverage, agreement, contamination: Table 2 of the paper.
     """
@@ -101,6 +102,7 @@ class DetectionScore:
     seen: int
     faults: int
     by_label: dict[str, Counts]
+    first_by_label: dict[str, float | None]
     by_recording: dict[str, Counts]
     hit_rate: float | None
     coverage: float | None
@@ -120,7 +122,7 @@ def score(rule: str, allowed: float, traces: Sequence[Trace], fingerprints: Sequ
     healthy_days = sum(_seconds(trace, faulty=False) for trace in traces) / DAY_S
     episodes = sum(_false_episodes(trace) for trace in traces)
     few, many = poisson_interval(episodes)
-    firsts = [first for trace in traces for first in _firsts(trace)]
+    firsts = [first for trace in traces for _, first in _firsts(trace)]
     told = [first for first in firsts if first is not None]
     figures = next(each for each in report(traces, fingerprints).scores if each.fingerprint == ANY)
     return DetectionScore(
@@ -136,6 +138,7 @@ def score(rule: str, allowed: float, traces: Sequence[Trace], fingerprints: Sequ
         seen=len(told),
         faults=len(firsts),
         by_label=_by_label(traces),
+        first_by_label=_first_by_label(traces),
         by_recording={trace.recording: counts for trace, counts in zip(traces, each, strict=True)},
         hit_rate=figures.hit_rate,
         coverage=figures.coverage,
@@ -198,10 +201,19 @@ def _false_episodes(trace: Trace) -> int:
     return episodes
 
 
-def _firsts(trace: Trace) -> Iterator[float | None]:
+def _first_by_label(traces: Sequence[Trace]) -> dict[str, float | None]:
+    told: dict[str, list[float]] = {}
+    for trace in traces:
+        for labels, first in _firsts(trace):
+            for label in labels:
+                told.setdefault(label, []).extend([] if first is None else [first])
+    return {label: median(firsts) if firsts else None for label, firsts in sorted(told.items())}
+
+
+def _firsts(trace: Trace) -> Iterator[tuple[frozenset[str], float | None]]:
     """Yield, for each faulty interval, when its first anomalous window ended; None where there was none."""
     for interval in trace.intervals:
         if interval.labels:
             ends = (w.end_s for w in trace.windows if w.anomalous and interval.from_s <= w.start_s < interval.to_s)
             first = next(ends, None)
-            yield None if first is None else first - interval.from_s
+            yield interval.labels, None if first is None else first - interval.from_s

@@ -27,11 +27,13 @@ class Interval:
 
     Attributes:
         labels: fingerprints that shall fire, or a fault that none of them answers; none when the host was healthy.
+        subsystem: where the fault is; empty where that is not said.
     """
 
     from_s: float
     to_s: float
     labels: frozenset[str]
+    subsystem: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +82,23 @@ def read_labels(path: Path, fingerprints: Collection[str]) -> tuple[Interval, ..
         from_s, to_s = float(each["from"]), float(each.get("to", "inf"))
         if to_s <= from_s:
             raise _wrong(document, (*at, "from"), f"the interval ends at {to_s:g} s, before it begins")
-        this = Interval(from_s=from_s, to_s=to_s, labels=names - {HEALTHY} or _nameless(each))
+        this = Interval(
+            from_s=from_s, to_s=to_s, labels=names - {HEALTHY} or _nameless(each), subsystem=each.get("subsystem", "")
+        )
         for other in intervals:
             if bool(other.labels) is not bool(this.labels) and other.from_s < to_s and from_s < other.to_s:
                 raise _wrong(document, at, f"healthy and faulty at once with the interval from {other.from_s:g} s")
         intervals.append(this)
     return tuple(sorted(intervals, key=lambda each: each.from_s))
+
+
+def read_workload(path: Path) -> str:
+    """Return what ran, as a labels file says; empty where it does not say.
+
+    Raises:
+        BadInputError: it is no labels file.
+    """
+    return str(_read(path, "RecordingLabels").data.get("workload", ""))
 
 
 def _nameless(interval: dict[str, Any]) -> frozenset[str]:

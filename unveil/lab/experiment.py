@@ -167,6 +167,7 @@ def labels(result: Result, lengths: Lengths) -> str:
         lines.append(f"  - {{from: {begin}, to: {end}, label: healthy, note: {json.dumps(fault.title)}}}")
     elif result.effective:
         label = f", label: {fault.label}" if fault.label else ""
+        label += f", subsystem: {fault.subsystem}" if fault.subsystem else ""
         told = "" if result.lost is None else f"; {result.lost.throughput:.0%} of throughput lost"
         told += "" if result.lost is None else f", units take {result.lost.latency:+.0%}"
         note = json.dumps(f"{fault.title}{told}")

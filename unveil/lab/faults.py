@@ -47,11 +47,13 @@ class Fault:
     Attributes:
         title: what an operator would call it.
         label: fingerprint that shall find it; empty when the knowledge base has none.
+        subsystem: where it is, for a fault without a label.
     """
 
     title: str
     label: str
     inject: Callable[[Place], AbstractContextManager[None]]
+    subsystem: str = ""
 
 
 def write(stack: ExitStack, path: Path, text: str) -> None:
@@ -231,14 +233,22 @@ FAULTS = {
         title="transparent huge pages turned off", label="reduced_huge_page_coverage", inject=_huge_pages_off
     ),
     "cpu_quota": Fault(title="a CFS quota of 45 % of a core", label="cgroup_cpu_quota_throttling", inject=_cpu_quota),
-    "io_throttle": Fault(title="block I/O limited to 2 MB/s", label="", inject=_io_throttle),
-    "memory_limit": Fault(title="memory limited to 85 % of what is used", label="", inject=_memory_limit),
+    "io_throttle": Fault(title="block I/O limited to 2 MB/s", label="", inject=_io_throttle, subsystem="storage"),
+    "memory_limit": Fault(
+        title="memory limited to 85 % of what is used", label="", inject=_memory_limit, subsystem="memory"
+    ),
     "small_dirty_limit": Fault(title="2 MB may be dirty", label="dirty_writeback_stall", inject=_small_dirty_limit),
-    "receive_on_one_cpu": Fault(title="packets received on CPU 0 only", label="", inject=_receive_on_one_cpu),
-    "offloads_off": Fault(title="segmentation offloads off", label="", inject=_offloads_off),
-    "slow_link": Fault(title="links limited to 300 Mbit/s", label="", inject=_slow_link),
-    "cpu_neighbour": Fault(title="a busy neighbour on every CPU", label="", inject=_neighbours(HOG)),
-    "memory_neighbour": Fault(title="a memory-bandwidth hog on every CPU", label="", inject=_neighbours(STREAM)),
-    "caches_dropped": Fault(title="page cache dropped each second", label="", inject=_caches_dropped),
+    "receive_on_one_cpu": Fault(
+        title="packets received on CPU 0 only", label="", inject=_receive_on_one_cpu, subsystem="network"
+    ),
+    "offloads_off": Fault(title="segmentation offloads off", label="", inject=_offloads_off, subsystem="network"),
+    "slow_link": Fault(title="links limited to 300 Mbit/s", label="", inject=_slow_link, subsystem="network"),
+    "cpu_neighbour": Fault(title="a busy neighbour on every CPU", label="", inject=_neighbours(HOG), subsystem="cpu"),
+    "memory_neighbour": Fault(
+        title="a memory-bandwidth hog on every CPU", label="", inject=_neighbours(STREAM), subsystem="memory"
+    ),
+    "caches_dropped": Fault(
+        title="page cache dropped each second", label="", inject=_caches_dropped, subsystem="memory"
+    ),
 }
 """By name; one entry a fault."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from unveil.knowledge.formats.fragments import API_VERSION, NAME, TEXT, Schema, closed, described, duration
+from unveil.records.subsystem import Subsystem
 
 _SECONDS: Schema = {"type": "number", "minimum": 0}
 _COUNT: Schema = {"type": "integer", "minimum": 0}
@@ -21,6 +22,10 @@ def recording_labels_schema() -> Schema:
             "to": described(_SECONDS, "Seconds after the recording began. Default: its end."),
             "label": label,
             "fault": described(NAME, "What was wrong; without a label no fingerprint has to fire."),
+            "subsystem": {
+                "enum": [subsystem.value for subsystem in Subsystem],
+                "description": "Where the fault is. Default: the fingerprint's.",
+            },
             "note": described(TEXT, "How that is known."),
         },
     )

@@ -227,7 +227,7 @@ class Planner:
             codes, out = _index(registers), _index(registers.values())
             order = np.argsort(codes)
             blocks, columns = np.divmod(codes[order], SPAN)
-            for block in np.unique(blocks).tolist():
+            for block in sorted(set(blocks.tolist())):  # not numpy.unique, which brings numpy's masked arrays along
                 here = slice(*np.searchsorted(blocks, [block, block + 1]))
                 yield Read(block, stat, columns[here], out[order][here])
 

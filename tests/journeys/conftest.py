@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -97,6 +99,22 @@ class Host:
     def run(self, identity: str) -> dict[str, Any]:
         told: dict[str, Any] = self.client.call("run", id=identity)["run"]
         return told
+
+    def again(self, identity: str) -> int:
+        """Play a run's playbook once more, by hand, and return how many tasks changed something."""
+        plan = self.run(identity)["plan"]
+        wanted = [{"address": each["address"], "value": each["after"]} for each in plan["changes"] if each["after"]]
+        given = {**plan["variables"], "unveil_settings": wanted, "ansible_python_interpreter": sys.executable}
+        modules = Path(plan["playbook"]).parents[1] / "modules"
+        played = subprocess.run(
+            [Path(sys.executable).parent / "ansible-playbook", "-i", "localhost,", "-c", "local", plan["playbook"],
+             "-e", json.dumps(given)],
+            capture_output=True, text=True, check=False, timeout=120,
+            env={**os.environ, "ANSIBLE_LIBRARY": str(modules), "ANSIBLE_MODULE_UTILS": str(modules)},
+        )  # fmt: skip
+        counts = re.search(r"ok=([1-9]\d*) +changed=(\d+) +unreachable=0 +failed=0", played.stdout)
+        assert counts, played.stdout + played.stderr
+        return int(counts[2])
 
     def ended(self, identity: str, *, seconds: float) -> str:
         """Return the state in which a run ended."""

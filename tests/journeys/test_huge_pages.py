@@ -62,6 +62,7 @@ def test_found_planned_applied_verified_kept_and_rolled_back(
     assert [step["state"] for step in told["run"]["steps"]] == ["planned", "approved", "applying", "verifying", "kept"]
     watcher.wait("the episode clears", lambda: not watcher.client.call("episodes", open_only=True), seconds=90)
 
+    assert watcher.again(run["id"]) == 0, "a second apply changes nothing"
     late = [json.loads(line)["late_ms"] for line in workload.output.read_text().splitlines()]
     assert max(late) < 500, "no pause of more than half a second"
 

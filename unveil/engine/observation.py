@@ -68,6 +68,7 @@ class Observation:
     def facts_changed(self) -> None:
         """Have the facts read again with the next second: this host's settings have just been written."""
         self._facts_ns = -FACTS_EVERY_NS
+        self._fact_reader.forget()
 
     def facts_due(self, now_ns: int) -> bool:
         """Return whether the facts are old enough to be read again, or GPUs came or went."""

@@ -13,7 +13,7 @@ import stat as modes
 import time
 
 _CHUNK = 1 << 16
-_REMEMBERED_S = 10.0
+_REMEMBERED_S = 30.0
 _MOST_FOLDERS = 4096
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a fifo in a captured tree must not hang the reader
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 from unveil.host.cpulist import format_cpulist, parse_cpulist
 from unveil.host.facts.cgroup_names import identify
 from unveil.host.facts.cgroup_walk import MAX_CGROUPS, cgroup_key, choose_cgroups, find_cgroups
-from unveil.host.facts.sheet import number, plain, why
+from unveil.host.facts.sheet import FactSheet, number, plain, why
 from unveil.records.entity import Entity, EntityKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from unveil.host.facts.cgroup_mounts import CgroupMounts
+    from unveil.host.facts.cgroup_turns import CgroupTurns
     from unveil.host.facts.home import Home
-    from unveil.host.facts.sheet import FactSheet
     from unveil.records.fact import FactValue
 
 # v1 has no word for "no limit" but the largest number of pages; it depends on the page size.
@@ -75,7 +75,7 @@ class _Place:
 
 
 def read_cgroups(
-    sheet: FactSheet, mounts: CgroupMounts, home: Home, *, follow: Collection[str] = ()
+    sheet: FactSheet, mounts: CgroupMounts, home: Home, *, follow: Collection[str] = (), turns: CgroupTurns
 ) -> tuple[str, ...]:
     """Read the cgroups worth a look, at most ``MAX_CGROUPS`` (or as many as are followed, when that is more).
 
@@ -83,27 +83,37 @@ def read_cgroups(
 
     Args:
         follow: keys of the cgroups whose metrics are sampled: facts and metrics are of use only together.
+        turns: what was read before; of many cgroups that is told again until it is their turn.
     """
     if not mounts.by_controller:
         sheet.miss("cpu.cgroup_count", "no cgroup hierarchy with cpu, memory or cpuset is mounted")
         return ()
     _tell_dying(sheet, mounts)
-    paths = {cgroup_key(path): path for path in find_cgroups(sheet.root, mounts)}
+    there = turns.paths(lambda: find_cgroups(sheet.root, mounts), follow)
+    paths = {cgroup_key(path): path for path in there}
     sheet.tell("cpu.cgroup_count", float(len(paths)))
     for key in follow:
         paths.setdefault(key, key)
     prefer = {*home.users, *follow}
     chosen = choose_cgroups(paths, prefer=prefer, limit=max(MAX_CGROUPS, len(follow)))
+    due = turns.due(chosen)
     for key in chosen:
         entity = Entity(EntityKind.CGROUP, key)
-        place = _Place(sheet=sheet, mounts=mounts, path=paths[key], key=key, entity=entity)
-        _tell_identity(place)
-        _read_cpu(place)
-        _read_memory(place)
-        _read_io(place)
-        _read_cpuset(place)
-        _tell_home(place, home)
+        if key in due:
+            own = FactSheet(sheet.root)
+            _read_cgroup(_Place(sheet=own, mounts=mounts, path=paths[key], key=key, entity=entity))
+            turns.keep(key, own)
+        turns.tell(key, sheet)
+        _tell_home(sheet, entity, home)
     return chosen
+
+
+def _read_cgroup(place: _Place) -> None:
+    _tell_identity(place)
+    _read_cpu(place)
+    _read_memory(place)
+    _read_io(place)
+    _read_cpuset(place)
 
 
 def _tell_dying(sheet: FactSheet, mounts: CgroupMounts) -> None:
@@ -228,11 +238,11 @@ def _read_cpuset(place: _Place) -> None:
         place.tell(name, f"cpuset.{what}", text, lambda text: format_cpulist(parse_cpulist(text)))
 
 
-def _tell_home(place: _Place, home: Home) -> None:
-    node, reason = home.of(place.key)
+def _tell_home(sheet: FactSheet, entity: Entity, home: Home) -> None:
+    node, reason = home.of(entity.key)
     if node is None:
-        place.sheet.miss("interconnect.cgroup_home_node", reason, place.entity)
+        sheet.miss("interconnect.cgroup_home_node", reason, entity)
     else:
-        place.sheet.tell("interconnect.cgroup_home_node", float(node), place.entity)
-    if gpus := home.gpus.get(place.key):
-        place.sheet.tell("gpu.cgroup_gpus", tuple(sorted(gpus)), place.entity)
+        sheet.tell("interconnect.cgroup_home_node", float(node), entity)
+    if gpus := home.gpus.get(entity.key):
+        sheet.tell("gpu.cgroup_gpus", tuple(sorted(gpus)), entity)

@@ -2,7 +2,8 @@
 
 A full reading looks at every device and process; a refresh reads the settings, the interrupts of NICs and the cgroups,
 and turns into a full one by itself when the host changed its shape (CPUs, nodes, disks, NICs, GPUs) or after ten
-minutes' worth of refreshes.
+minutes' worth of refreshes. On a large host a refresh reads some of the cgroups only, and how fast CPUs may run now and
+then.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from unveil.host.facts.amd_gpus import amd_gpu_facts
 from unveil.host.facts.cgroup_mounts import find_cgroup_mounts
+from unveil.host.facts.cgroup_turns import CgroupTurns
 from unveil.host.facts.cgroups import read_cgroups
 from unveil.host.facts.cpu_speed import read_speed
 from unveil.host.facts.daemons import read_daemons
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from unveil.host.root import HostRoot
     from unveil.records.fact import Fact
 
+CPUS_AT_A_TIME = 32
+"""CPUs whose governors and limits are worth a refresh; with twice as many they are read with every second one."""
 FULL_EVERY = 60  # refreshes; at one each ten seconds that is ten minutes
 
 
@@ -79,7 +83,14 @@ class FactReader:
         self._root = root
         self._found: _Found | None = None
         self._refreshes = 0
+        self._turns = CgroupTurns()
+        self._speed_due = 0  # number of the refresh
         self._table = FactTable()
+
+    def forget(self) -> None:
+        """Have everything that may have changed read the next time: this host's settings have just been written."""
+        self._turns.forget()
+        self._speed_due = 0
 
     def read(self, gpu_facts: Sequence[Fact] = (), *, follow: Collection[str] = ()) -> FactTable:
         """Return the facts as they are now, at the price of a refresh whenever that will do.
@@ -160,12 +171,14 @@ class FactReader:
         sheet.adopt(found.gpu_paths)
         tell_virtual(sheet, tuple(name for name, path in devices.items() if path is None))
         read_settings(sheet)
-        read_speed(sheet, found.topology.online)
+        if self._refreshes >= self._speed_due or not self._refreshes:
+            self._speed_due = self._refreshes + -(-len(found.topology.online) // CPUS_AT_A_TIME)
+            read_speed(sheet, found.topology.online)
         read_file_systems(sheet)
         read_disks(sheet, found.disks)
         nodes = [nic.device.node for nic in found.nics if nic.physical]
         home = find_home(self._root, found.mounts, found.topology, gpu_facts=gpu_facts, nic_nodes=nodes)
-        cgroups = read_cgroups(sheet, found.mounts, home, follow=follow)
+        cgroups = read_cgroups(sheet, found.mounts, home, follow=follow, turns=self._turns)
         tell_own_cpus(sheet, cgroups, (nic.entity for nic in found.nics), found.topology.online)
 
     def _gpu_paths(self, gpu_facts: Sequence[Fact]) -> tuple[Fact, ...]:

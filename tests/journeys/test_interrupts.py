@@ -1,14 +1,12 @@
 """Interrupts of this kernel's own NIC on the CPU that a workload has to itself: found, shown, moved, and put back.
 
-A machine of one node has no interrupt on the wrong node; this is what it can have. The packets are echoes that the
-gateway is asked for.
+A machine of one node has no interrupt on the wrong node; this is what it can have.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import select
 import subprocess
 import sys
 from pathlib import Path
@@ -39,37 +37,6 @@ for procs in sys.argv[1:]:
 while True:
     pass
 """
-ASKS = """
-import os, socket, struct, sys, time
-os.sched_setaffinity(0, {0})
-try:  # tests run beside others, and each echo waits for this program
-    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-except PermissionError:
-    os.nice(-15)
-link = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
-link.settimeout(1)
-packet = struct.pack("!BBHHH", 8, 0, 0xFFFF - 0x0800 - 8, 7, 1)  # an echo's checksum, in one's complement
-answered = 0
-while True:
-    link.sendto(packet, (sys.argv[1], 0))
-    try:
-        link.recv(2048)
-        answered += 1
-    except TimeoutError:
-        pass
-    if answered == 100:
-        print("answered", flush=True)
-    time.sleep(0.0002)
-"""
-
-
-def _gateway() -> tuple[str, str]:
-    """Return the NIC that leads out of this machine, and whom it leads to."""
-    for line in Path("/proc/net/route").read_text().splitlines()[1:]:
-        nic, target, gateway = line.split()[:3]
-        if target == "00000000":
-            return nic, ".".join(str(byte) for byte in reversed(bytes.fromhex(gateway)))
-    pytest.skip("this machine has no way out")
 
 
 def _handled(irqs: tuple[str, ...]) -> list[int]:
@@ -77,19 +44,6 @@ def _handled(irqs: tuple[str, ...]) -> list[int]:
     rows = (line.split() for line in Path("/proc/interrupts").read_text().splitlines()[1:])
     counts = [[int(word) for word in row[1 : 1 + (os.cpu_count() or 1)]] for row in rows if row[0].strip(":") in irqs]
     return [sum(column) for column in zip(*counts, strict=True)]
-
-
-@pytest.fixture
-def packets() -> Iterator[str]:
-    """Have the gateway answer echoes; gives the NIC that they come through."""
-    nic, gateway = _gateway()
-    with subprocess.Popen([sys.executable, "-c", ASKS, gateway], stdout=subprocess.PIPE) as asking:
-        assert asking.stdout
-        if not select.select([asking.stdout], [], [], 10)[0] or not asking.stdout.readline():
-            asking.kill()
-            pytest.skip("nobody at the other end of this machine's NIC answers echoes")
-        yield nic
-        asking.kill()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from unveil.host.batch import Batch
+from unveil.host.sparing import Sparing
 from unveil.records.sample import Layout, SampleBlock
 
 if TYPE_CHECKING:
@@ -119,10 +119,11 @@ class Decoder:
         return frozenset(renewed)
 
     def _plan(self) -> None:
-        self._batch = Batch(self._shapes)
+        self._batch = Sparing(self._shapes)
+        whole = self._batch.whole
         counts = {source: sum(file.shape.count for file in source.files) for source in self._sources}
-        self._shares = [(source, count / max(1, self._batch.count)) for source, count in counts.items() if count]
-        channels = self._batch.channels + self._extra
+        self._shares = [(source, count / max(1, whole.count)) for source, count in counts.items() if count]
+        channels = whole.channels + self._extra
         if channels != self.layout.channels:
             self.layout = Layout(channels)
 
@@ -141,7 +142,7 @@ class Decoder:
         if values is None:
             return None
         for index, place in missing:
-            first, last = self._batch.columns[place]
+            first, last = self._batch.whole.columns[place]
             values[index, first:last] = np.nan
         if self._extra:
             values = np.concatenate([values, np.array([row.extra for row in rows])], axis=1)

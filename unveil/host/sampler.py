@@ -31,7 +31,7 @@ BUDGET_NS = 5_000_000
 
 _SECOND = 1_000_000_000
 _LOOK_S = 2.0  # for files that come and go; no oftener than they are read
-_LOOK_EVERYWHERE = 15  # looks, after which the other sources' files are looked for, too
+_LOOK_EVERYWHERE = 30  # looks, after which the other sources' files have been looked for, too, each at another one
 _JUDGE_NS = 10 * _SECOND
 _LEARNING_SHARE = 0.005  # of a core, that texts which look different may cost
 
@@ -142,14 +142,13 @@ class Sampler:
         self._looks += 1
         cgroups = self._surroundings.cgroups
         cgroups.walk(now_ns)
-        everywhere = self._looks % _LOOK_EVERYWHERE == 0
         changed: set[Pace] = set()
-        for source in self._sources:
+        for number, source in enumerate(self._sources):
             turn = self._looks % max(1, round(source.pace.period_s / _LOOK_S)) == 0
             if turn:
                 source.reopen()
             others = turn and source.source.changing and source.changes != cgroups.changes
-            if others or everywhere:
+            if others or (self._looks + number) % _LOOK_EVERYWHERE == 0:
                 source.changes = cgroups.changes
                 if source.look(self._room() + source.kept):
                     changed.add(source.pace)

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from unveil.errors import BadInputError, ConflictError, RefusedError, SourceAbsentError, SourceFailedError
+from unveil.execution import settings as module
 from unveil.execution.settings import Outcome, Settings
 
 THP = "file:/sys/kernel/mm/transparent_hugepage/enabled"
@@ -63,6 +64,19 @@ def test_restoring_puts_every_byte_back(tree: Path, kit: Any) -> None:
     assert kit.content(tree) == before
     again = host.restore(saved, written)
     assert {each.reason for each in again} == {"it reads as before"}, "restoring twice is restoring once"
+
+
+def test_an_interrupt_that_is_on_its_way_reads_as_before_for_a_moment_and_is_put_back_all_the_same(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, real, stale = Settings(tree), module._read, list[bytes]()
+    monkeypatch.setattr(module, "_read", lambda path: stale.pop() if stale else real(path))
+    before = host.read(IRQS[0])
+    stale[:] = [f"{before}\n".encode()] * 2  # once while it is written, once right after
+    assert host.write(IRQS[0], "0") == "0"
+    stale[:] = [f"{before}\n".encode()]
+    assert [each.outcome for each in host.restore({IRQS[0]: before}, {IRQS[0]: "0"})] == [Outcome.RESTORED]
+    assert host.read(IRQS[0]) == before
 
 
 def test_what_someone_else_changed_since_is_left_alone(tree: Path) -> None:

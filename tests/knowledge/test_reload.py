@@ -318,7 +318,7 @@ def test_a_person_who_asks_need_not_wait_for_quiet(kb: Path, reloader: Reloader)
     assert threshold(usable(reloader)) == 0.79
 
 
-def test_a_broken_folder_at_the_start_is_told_and_followed(kb: Path) -> None:
+def test_a_broken_folder_at_the_start_is_told_and_followed(kb: Path, caplog: pytest.LogCaptureFixture) -> None:
     edit(kb, "level: low", "level: lo")
     reloader = Reloader(kb)
     try:
@@ -331,6 +331,7 @@ def test_a_broken_folder_at_the_start_is_told_and_followed(kb: Path) -> None:
         assert usable(reloader).generation == 1
     finally:
         reloader.close()
+    assert not caplog.records, "an end in good order is no event"
 
 
 def test_polling_costs_nothing_when_nothing_happened(reloader: Reloader) -> None:

@@ -99,7 +99,7 @@ class LoadChild:
 
     def warm(self) -> None:
         """Have a child started: its imports take a while, which may pass while somebody still types."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, _Ended):
             self._start()
 
     def load(self, root: Path, *, generation: int) -> Loaded:

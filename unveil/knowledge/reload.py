@@ -229,7 +229,7 @@ class Reloader:
         while not self._stopping:
             told = self._changed.wait(timeout=self._rescan_s)
             try:
-                if told:
+                if told and not self._stopping:
                     self._settle()
                 if not self._stopping:
                     self._look(told=told)

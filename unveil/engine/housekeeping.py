@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 PRUNE_S = 60.0
 COST_S = 10.0
+CODE_S = 30.0
 
 
 @dataclass(slots=True)
@@ -22,6 +23,7 @@ class _Due:
 
     prune_ns: int = 0
     cost_ns: int = 0
+    code_ns: int = 0
 
 
 class Housekeeping:
@@ -36,6 +38,8 @@ class Housekeeping:
         self._watch = watch
         self._metrics = metrics
         self._due = _Due()
+        self._revision = 0  # of the reference
+        self._run_through = True  # code that the loop will not run for a while
 
     def second(self, now_ns: int) -> None:
         """Do what is due a second after the last time."""
@@ -55,7 +59,7 @@ class Housekeeping:
         if now_ns >= self._due.prune_ns:
             self._due.prune_ns = now_ns + int(1e9 * PRUNE_S)
             watch.journalling.attempt(lambda: self._prune(wall_s), wall_s)
-            let_go_of_code()
+        self._let_go(now_ns)
 
     def take_up(self, _now_ns: int) -> None:
         """Go over to the knowledge base that was loaded meanwhile, if there is one: a look at a queue else."""
@@ -79,6 +83,17 @@ class Housekeeping:
         if state is not None:
             self._watch.open_door()
             self._watch.journalling.knowledge(state)
+
+    def _let_go(self, now_ns: int) -> None:
+        """Give code back once the reference was made anew and its detectors fitted: for a minute nobody needs it."""
+        reference = self._watch.pipeline.ensemble.reference
+        before, self._revision = self._revision, 0 if reference is None else reference.revision
+        if before != self._revision:
+            self._run_through = True  # the detectors are fitted with the next window
+        elif self._run_through and now_ns >= self._due.code_ns:
+            self._due.code_ns = now_ns + int(1e9 * CODE_S)
+            self._run_through = False
+            let_go_of_code()
 
     def _prune(self, wall_s: float) -> None:
         config = self._watch.config

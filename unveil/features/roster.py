@@ -42,11 +42,11 @@ class Shelf:
     __slots__ = ("_groups", "channels", "keys")
 
     def __init__(self, block: int, layout: Layout) -> None:
-        self.channels: dict[str, dict[Pairs, tuple[Labels, int]]] = {}  # of each metric its labels and codes
+        self.channels: dict[str, dict[Pairs, int]] = {}  # metric → labels → code
         self.keys: dict[str, set[str]] = {kind: set() for kind in KINDS}
         self._groups: dict[tuple[object, ...], Mapping[str, list[int]]] = {}
         for code, channel in enumerate(layout.channels, start=block * SPAN):
-            self.channels.setdefault(channel.metric, {}).setdefault(channel.labels, (dict(channel.labels), code))
+            self.channels.setdefault(channel.metric, {}).setdefault(channel.labels, code)
             for label, key in channel.labels:
                 if label in self.keys:
                     self.keys[label].add(key)
@@ -60,7 +60,7 @@ class Shelf:
         selection = (channels.metric, channels.over, channels.where, channels.loose, kind, own)
         found = self._groups.get(selection)
         if found is None:
-            found = self._groups[selection] = _grouped(channels, self.channels[channels.metric].values(), kind, own)
+            found = self._groups[selection] = _grouped(channels, self.channels[channels.metric], kind, own)
         return found
 
 
@@ -146,12 +146,15 @@ class Roster:
             self._candidates[name] = groups
         return self._candidates[name]
 
-    def _channels(self, metric: str) -> Iterable[tuple[Labels, int]]:
-        once: dict[Pairs, tuple[Labels, int]] = {}
-        for shelf in self._homes.get(metric, ()):
-            for labels, channel in shelf.channels[metric].items():
-                once.setdefault(labels, channel)
-        return once.values()
+    def _channels(self, metric: str) -> Mapping[Pairs, int]:
+        homes = self._homes.get(metric, ())
+        if len(homes) == 1:
+            return homes[0].channels[metric]
+        once: dict[Pairs, int] = {}
+        for shelf in homes:
+            for labels, code in shelf.channels[metric].items():
+                once.setdefault(labels, code)
+        return once
 
     def _counted_keys(self, kind: EntityKind) -> Iterable[str]:
         keys = self._keys[kind]
@@ -170,20 +173,19 @@ class Roster:
         return known if isinstance(known, bool) else not _VIRTUAL_NIC.match(nic)
 
 
-def _eligible(channels: Channels, there: Iterable[tuple[Labels, int]]) -> Iterable[tuple[Labels, int]]:
+def _eligible(channels: Channels, there: Mapping[Pairs, int]) -> Iterable[tuple[Labels, int]]:
     labelled = len(channels.over) + len(channels.where)
-    for labels, code in there:
-        if not channels.loose and len(labels) != labelled:
+    for pairs, code in there.items():
+        if not channels.loose and len(pairs) != labelled:
             continue
+        labels = dict(pairs)
         if all(label in labels for label in channels.over) and all(
             labels.get(label) == value for label, value in channels.where
         ):
             yield labels, code
 
 
-def _grouped(
-    channels: Channels, there: Iterable[tuple[Labels, int]], kind: EntityKind, own: Own
-) -> Mapping[str, list[int]]:
+def _grouped(channels: Channels, there: Mapping[Pairs, int], kind: EntityKind, own: Own) -> Mapping[str, list[int]]:
     groups: dict[str, list[int]] = defaultdict(list)
     for labels, code in _eligible(channels, there):
         if all(labels[device] in keys for device, keys in own if device in labels):

@@ -66,7 +66,9 @@ class Sparing:
         if values is not None:
             self._left = ROUND
             self._still = {
-                place: text for place, text in enumerate(rows[-1]) if all(row[place] == text for row in rows[:-1])
+                place: shape.text if shape.text == text else text  # one copy of what is long
+                for place, (shape, text) in enumerate(zip(self._shapes, rows[-1], strict=True))
+                if all(row[place] == text for row in rows[:-1])
             }
             self._values = values[-1].copy()
             self._part()

@@ -111,7 +111,9 @@ def test_what_is_played_must_be_what_was_judged_even_while_the_files_on_disk_can
     playbook, module = kb / "playbooks/some_fix/apply.yml", kb / "playbooks/modules/unveil_setting.py"
     with closing(KnowledgeInUse(str(kb), now_s=1.0)) as knowledge:
         fix = knowledge.current.remediations[0]
-        plan: Any = SimpleNamespace(remediation=fix.name, remediation_revision=fix.revision)
+        plan: Any = SimpleNamespace(
+            remediation=fix.name, remediation_revision=fix.revision, fingerprint=fix.remediates[0]
+        )
         gone: Any = SimpleNamespace(remediation="gone", remediation_revision="1")
 
         def digests() -> dict[str, str]:
@@ -136,3 +138,19 @@ def test_what_is_played_must_be_what_was_judged_even_while_the_files_on_disk_can
             knowledge.refuse_altered(plan, digests())
         with pytest.raises(RefusedError, match="not what they were"):
             knowledge.refuse_altered(gone, digests())
+
+
+@pytest.mark.parametrize(
+    "said_in", ["playbooks/some_fix/remediation.yml", "fingerprints/memory/some_dirt.yml", "inventory/values.yml"]
+)
+def test_nothing_is_played_on_the_word_of_a_file_that_others_may_write(kb: Path, said_in: str) -> None:
+    (kb / "inventory/values.yml").write_text("apiVersion: unveil/v1\nkind: SiteValues\nvalues: {}\n")
+    with closing(KnowledgeInUse(str(kb), now_s=1.0)) as knowledge:
+        fix = knowledge.current.remediations[0]
+        plan: Any = SimpleNamespace(
+            remediation=fix.name, remediation_revision=fix.revision, fingerprint=fix.remediates[0]
+        )
+        knowledge.refuse_altered(plan, {})
+        (kb / said_in).chmod(0o666)
+        with pytest.raises(RefusedError, match=f"{said_in} may be written by others"):
+            knowledge.refuse_altered(plan, {})

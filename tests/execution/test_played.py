@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 from typing import TYPE_CHECKING
 
 import pytest
@@ -97,3 +98,19 @@ def test_the_group_of_root_or_ours_and_a_folder_like_tmp_are_no_strangers(base: 
     (base / "kb/apply.yml").chmod(0o664)
     (base / "kb").chmod(0o1777)
     refuse_open_to_others(base / "kb/apply.yml")
+
+
+def test_whom_an_access_list_lets_write_is_a_stranger_also_where_the_group_is_ours(base: Path) -> None:
+    file = base / "kb/apply.yml"
+    owner, named, group, most, others = 0x01, 0x02, 0x04, 0x10, 0x20  # acl(5); who is not named is all ones
+    entries = ((owner, 6, -1), (named, 6, 4711), (group, 4, -1), (most, 6, -1), (others, 4, -1))
+    text = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+    try:
+        os.setxattr(file, "system.posix_acl_access", text)
+    except OSError as error:
+        pytest.skip(f"no access lists here: {error.strerror}")
+    with pytest.raises(RefusedError, match="may be written by others") as refused:
+        refuse_open_to_others(file)
+    assert f"setfacl -b {file}" in refused.value.hint
+    file.chmod(0o644)  # takes the right to write from whom the list names
+    refuse_open_to_others(file)

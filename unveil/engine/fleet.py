@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from unveil.engine.fleet_host import FleetStep
 from unveil.engine.fleet_plan import ASKED, JOURNAL, modules_of, remediation_of, runs_of
+from unveil.engine.granting import refuse_open_knowledge
 from unveil.engine.run_settings import after_playbook
 from unveil.errors import ConflictError, RefusedError, UnveilError
 from unveil.execution.remote import Remote, putting_back, reading
@@ -115,6 +116,7 @@ class Fleet:
     def _refuse(self) -> None:
         if self._fix.revision != self._made.revision:
             raise RefusedError(f"{self._fix.name} is not what it was when the plan was made", hint="plan again")
+        refuse_open_knowledge(self._knowledge.root, self._fix.path)
         if (freeze := frozen(self._knowledge.current.profiles.freezes, time.time())) is not None:
             raise RefusedError(
                 f"the site is frozen until the end of {freeze.last} (UTC): {freeze.reason.strip()}",

@@ -21,6 +21,21 @@ if TYPE_CHECKING:
 
 _PROFILES = "profiles.yml"
 _HOSTS = "hosts.yml"
+_VALUES = "values.yml"
+
+
+def refuse_open_knowledge(root: Path, *paths: str) -> None:
+    """Refuse to act upon files of the knowledge base that others may write, whatever they say now.
+
+    Args:
+        paths: below the root; an empty one is none.
+
+    Raises:
+        RefusedError: one of them, or the site's values, may be written by others.
+    """
+    values = f"{INVENTORY}/{_VALUES}"
+    for path in filter(None, (*paths, values if os.path.lexists(root / values) else "")):
+        refuse_open_to_others(root / path)
 
 
 def why_withheld(root: Path, profiles: Profiles) -> str:

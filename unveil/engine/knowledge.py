@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from unveil.engine.granting import why_withheld
+from unveil.engine.granting import refuse_open_knowledge, why_withheld
 from unveil.errors import RefusedError, UnreadableError
 from unveil.knowledge.content import knowledge_root
 from unveil.knowledge.inventory import groups_of
@@ -101,7 +101,8 @@ class KnowledgeInUse:
             digests: absolute path → sha256 of what would be played.
 
         Raises:
-            RefusedError: they are not the files of the revision that was approved.
+            RefusedError: they are not the files of the revision that was approved; or others may write what says when
+                something is done, and to which settings.
         """
         from unveil.knowledge.content import PLAYBOOKS
         from unveil.knowledge.pack import read_pack
@@ -122,6 +123,8 @@ class KnowledgeInUse:
                 f"the files of {plan.remediation} are not what they were when the plan was made",
                 hint="`unveil status` says whether the knowledge base on disk can be used; then plan again",
             )
+        said_by = self.current.fingerprint(plan.fingerprint)
+        refuse_open_knowledge(self.root, remediation.path, "" if said_by is None else said_by.path)
 
     def mode(self, remediation: Remediation, *, profile: str, host: str) -> Mode:
         """Return how far automation may go with a remediation on this host.

@@ -73,20 +73,22 @@ def refuse_open_to_others(path: Path) -> None:
     """Refuse what less trusted users may write or replace: the executor acts from it, often as root.
 
     Every folder and link on the way to it counts. In a folder such as /tmp, where only the owner of a file may replace
-    it, the owner counts.
+    it, the owner counts. An access list that lets somebody write counts as everyone: whom it names is not looked at.
 
     Raises:
-        RefusedError: it is not there; or something of it belongs to neither root nor us, or may be written by everyone
-            or by a group other than root's and ours.
+        RefusedError: it is not there; or something of it belongs to neither root nor us, or may be written by everyone,
+            by a group other than root's and ours, or by whom an access list names.
     """
     for each in _on_the_way(path):
         try:
             found = each.lstat()
         except OSError as error:
             raise RefusedError(f"{path} cannot be used: {error.strerror}") from error
-        if found.st_uid not in (0, os.geteuid()) or _open(found):
+        listed = _listed(each, found)
+        if found.st_uid not in (0, os.geteuid()) or listed or _open(found):
             where = f"{path} may be written by others" if each == path else f"{path} may be written by others: {each}"
-            raise RefusedError(where, hint=f"chown it to the executor's user and group, chmod go-w {each}")
+            cure = f"setfacl -b {each}, " if listed else ""
+            raise RefusedError(where, hint=f"{cure}chown it to the executor's user and group, chmod go-w {each}")
 
 
 def _on_the_way(path: Path) -> Iterator[Path]:
@@ -117,6 +119,19 @@ def _open(found: os.stat_result) -> bool:
     if stat.S_ISLNK(mode) or (stat.S_ISDIR(mode) and mode & stat.S_ISVTX):
         return False
     return bool(mode & stat.S_IWOTH or (mode & stat.S_IWGRP and found.st_gid not in (0, os.getegid())))
+
+
+def _listed(path: Path, found: os.stat_result) -> bool:
+    """Tell whether an access list may let others write: where there is one, the group's bits are the most it grants.
+
+    Source: acl(5), "Correspondence between ACL entries and file permission bits".
+    """
+    if stat.S_ISLNK(found.st_mode) or not found.st_mode & stat.S_IWGRP:
+        return False
+    try:
+        return bool(os.getxattr(path, "system.posix_acl_access", follow_symlinks=False))
+    except OSError:  # it has none, or its file system knows none
+        return False
 
 
 def _read(path: Path) -> bytes:

@@ -76,6 +76,19 @@ def test_what_is_changed_unsigned_or_signed_by_a_stranger_is_refused(
     assert "Traceback" not in capsys.readouterr().err
 
 
+def test_who_may_sign_is_not_believed_where_others_may_write_it(
+    shelf: Path, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    allowed = Path(shutil.copy(shelf / "allowed", tmp_path))
+    command = ["kb", "install", str(pack), "--kb", str(tmp_path / "kb"), "--signers", str(allowed)]
+    allowed.chmod(0o666)
+    assert main(command) == 1
+    assert "allowed may be written by others" in capsys.readouterr().err
+    assert not (tmp_path / "kb").exists()
+    allowed.chmod(0o644)
+    assert main(command) == 0
+
+
 def test_a_signature_for_another_purpose_is_none(shelf: Path, pack: Path) -> None:
     Path(f"{pack}.sig").unlink()
     sign = ["ssh-keygen", "-q", "-Y", "sign", "-f", str(shelf / "release"), "-n", "git", str(pack)]

@@ -192,6 +192,11 @@ def test_a_folder_of_installations_that_someone_else_may_write_is_refused(
     installed.chmod(0o777)
     with pytest.raises(RefusedError, match="someone else"):
         install(pack("6"), target)
+    if os.geteuid() == 0:
+        os.chown(installed, -1, 4711)
+        installed.chmod(0o775)
+        with pytest.raises(RefusedError, match="someone else"):
+            install(pack("6"), target)
     installed.rmdir()
     installed.symlink_to(target.parent)
     with pytest.raises(RefusedError, match="someone else"):

@@ -73,12 +73,18 @@ def check(pack: Path, root: Path, signers: Path | None) -> tuple[Archive, str | 
 
     Args:
         root: the knowledge base whose site says who may sign.
+
+    Raises:
+        RefusedError: it is not signed by one of them, or others may write who they are.
     """
+    from unveil.execution.played import refuse_open_to_others
     from unveil.knowledge.archive import read_archive
     from unveil.knowledge.signing import signature_of, signer, signers_of
 
     content = read(pack)
     allowed = signers_of(root, signers)
+    if allowed is not None and allowed.exists():
+        refuse_open_to_others(allowed)  # who can write it says who may sign
     signed_by = None if allowed is None else signer(content, signature_of(pack), allowed)
     return read_archive(content), signed_by
 

@@ -227,7 +227,8 @@ def _installed(target: Path) -> Path:
 def _locked(installed: Path) -> Iterator[None]:
     installed.mkdir(mode=0o755, exist_ok=True)
     found = installed.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & stat.S_IWOTH:
+    open_to_group = found.st_mode & stat.S_IWGRP and found.st_gid not in (0, os.getegid())
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & stat.S_IWOTH or open_to_group:
         what = f"{installed} belongs to, or can be written by, someone else"
         raise RefusedError(what, hint=f"whoever can write there says what runs: chown it, and chmod 755 {installed}")
     descriptor = os.open(installed / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -368,4 +368,9 @@ def test_a_directory_is_as_it_was_when_others_are_shut_out_again(tmp_path: Path)
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o711
     server.open_to_others(False)
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
+    server.open_to_others(True)
+    server.close()  # as if killed: the directory stays open
+    server = ControlServer(tmp_path / "s", handle)
+    server.open_to_others(False)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
     server.close()

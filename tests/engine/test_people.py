@@ -35,10 +35,11 @@ def test_whom_the_kernel_cannot_name_has_no_role() -> None:
     assert not admitted(65534, site)
 
 
-def test_an_order_without_a_role_is_refused_and_says_which_there_are() -> None:
+def test_an_order_without_a_role_is_refused_and_says_which_there_are(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(RefusedError, match="no role here, and may not order `apply`") as refused:
         refuse_order("apply", ME, ADMINS)
     assert "admin" in refused.value.hint
+    assert caplog.messages == [f"refused the order apply of {ME}, who has no role"], "and leaves a trace"
     refuse_order("rollback", ME, ADMINS)
     refuse_order("apply", ME, Profiles())
 

@@ -112,6 +112,8 @@ class ControlServer:
         self._path.chmod(0o666 if others else 0o600)
         folder = self._path.parent
         mode = stat.S_IMODE(folder.stat().st_mode)
+        if self._narrow is None and mode & 0o077 == 0o011:  # opened by a watcher that was killed
+            self._narrow = mode & ~0o011
         if others and not mode & 0o001:
             self._narrow = mode
             folder.chmod(mode | 0o011)  # they may go through it, not look around

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import grp
+import logging
 import os
 import pwd
 import re
@@ -16,6 +17,7 @@ from unveil.remediation.roles import Person, approvers, may_approve, may_order, 
 if TYPE_CHECKING:
     from unveil.records.site import Profiles
 
+_LOG = logging.getLogger(__name__)
 REMEMBERED_S = 10.0  # who merely knocks is looked up no oftener: the user database may be another host's
 _NOBODY = 65534  # whom the kernel cannot name, e.g. out of a container's user namespace: no single user
 _PEER = re.compile(r"uid:([0-9]+)\b")  # `uid:1000 pid:4711`, as the control socket names who asks
@@ -62,6 +64,7 @@ def refuse_order(order: str, actor: str, site: Profiles) -> None:
         RefusedError: they may look, not order.
     """
     if site.roles and not may_order(order, person(actor), site):
+        _LOG.warning("refused the order %s of %s, who has no role", order, actor)
         raise RefusedError(
             f"{_named(actor)} has no role here, and may not order `{order}`",
             hint=f"roles are in inventory/profiles.yml: {', '.join(role.name for role in site.roles)}",
@@ -76,6 +79,7 @@ def refuse_approval(run: str, impact: str, actor: str, site: Profiles) -> None:
     """
     if site.roles and not may_approve(impact, person(actor), site):
         mine = ", ".join(roles_of(person(actor), site)) or "no role"
+        _LOG.warning("refused the approval of %s, of %s impact, by %s, who has %s", run, impact, actor, mine)
         raise RefusedError(
             f"{_named(actor)} ({mine}) may not approve {run}, which has {impact} impact",
             hint=f"who may: {approvers(impact, site)}",

@@ -93,6 +93,8 @@ def test_what_is_withheld_is_what_is_granted_and_what_holds_back_stays(site: Pat
         assert knowledge.state.withheld_at_s == 1.0
         assert knowledge.look_at_grants(2.0) is None
         file.chmod(0o644)
+        assert "others could write" in knowledge.look_at_grants(2.5).withheld
+        knowledge.rescan()  # its owner says that it is right
         assert knowledge.look_at_grants(3.0) is knowledge.state
         assert (knowledge.state.withheld, knowledge.state.withheld_at_s) == ("", 3.0)
         assert knowledge.mode(fix, profile="site", host="h") is Mode.MANUAL
@@ -143,3 +145,28 @@ def test_a_role_that_was_written_into_an_open_file_is_never_held(watch: Callable
     assert watcher.knowledge.current.generation == 2
     assert watcher.queries.knowledge().withheld
     assert watcher.state_dir.socket.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_was_written_into_an_open_file_stays_in_doubt_until_it_says_something_else(
+    watch: Callable[..., Any], site: Path
+) -> None:
+    file = site / "inventory/profiles.yml"
+    file.chmod(0o666)
+    watcher = watch(profile="site")
+    file.chmod(0o644)
+
+    def taken_up() -> bool:
+        generation, end = watcher.knowledge.current.generation, time.monotonic() + 20
+        while watcher.knowledge.current.generation == generation and time.monotonic() < end:
+            watcher._housekeeping.take_up(0)
+            time.sleep(0.02)
+        return watcher._server._welcome(OTHER)
+
+    some = site / "fingerprints/memory/some_dirt.yml"
+    some.write_text(some.read_text().replace("level: low", "level: high"))
+    assert not taken_up(), "another generation, and the same grants"
+    assert "others could write" in watcher.status()["problems"][0]
+    assert "SIGHUP" in watcher.status()["problems"][0]
+    file.write_text(WITH_ROLES.replace("manual", "approve"))
+    assert taken_up()
+    assert watcher.status()["problems"] == []

@@ -1,8 +1,8 @@
 """Whether what a site's inventory grants may be believed: who can write it can make themselves an operator.
 
-Looked at when a generation is taken up, after its files were read, and again every few seconds: a file that others may
-write for a while may have been written then. What others wrote before it was closed to them cannot be told from what
-its owner wrote, so the cure begins with reading it.
+Looked at when a generation is taken up, after its files were read, and again every few seconds. What others wrote
+cannot be told from what its owner wrote: what was read while they could write stays in doubt when the file is closed to
+them, until it says something else, or the watcher's owner says that it is right.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _PROFILES = "profiles.yml"
 _HOSTS = "hosts.yml"
 _VALUES = "values.yml"
+_WITHHELD = "roles and modes of inventory/profiles.yml do not hold, only root and the watcher's user may order"
 
 
 def refuse_open_knowledge(root: Path, *paths: str) -> None:
@@ -38,11 +39,12 @@ def refuse_open_knowledge(root: Path, *paths: str) -> None:
         refuse_open_to_others(root / path)
 
 
-def why_withheld(root: Path, profiles: Profiles) -> str:
+def why_withheld(root: Path, profiles: Profiles, *, doubtful: bool = False) -> str:
     """Return why nothing of what a site grants (roles, modes above observe) may hold, and the cure; empty where it may.
 
     Args:
         root: the knowledge base as it was named; every folder and link on the way to its inventory counts.
+        doubtful: whether it was read while others could write it, and nobody has said since that it is right.
     """
     if not profiles.grants:
         return ""
@@ -53,6 +55,8 @@ def why_withheld(root: Path, profiles: Profiles) -> str:
         try:
             refuse_open_to_others(root / INVENTORY / name)
         except RefusedError as error:
-            what = "roles and modes of inventory/profiles.yml do not hold, only root and the watcher's user may order"
-            return f"{what}: {error.what} (read what it says now, write it anew, {error.hint})"
+            return f"{_WITHHELD}: {error.what} (read what it says now, write it anew, {error.hint})"
+    if doubtful:
+        cure = "read what it says now; if that is right, send the watcher SIGHUP, or start it anew"
+        return f"{_WITHHELD}: others could write {root / INVENTORY / _PROFILES} when it was read ({cure})"
     return ""

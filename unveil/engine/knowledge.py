@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from unveil.records.knowledge import KnowledgeState
     from unveil.records.remediation import Mode, Remediation
     from unveil.records.run import Plan
+    from unveil.records.site import Profiles
 
 _LOG = logging.getLogger(__name__)
 
@@ -47,9 +48,11 @@ class KnowledgeInUse:
             )
         empty = KnowledgeBase(generation=0, digest="", root=str(self.root))
         self._loaded = self.current = loaded.knowledge or empty
+        self._doubtful: tuple[Profiles, object] | None = None  # what an inventory granted when others could write it
         self.state = self._reloader.state or state_of(
             empty, now_s, stale_since_s=now_s, problems=tuple(map(str, loaded.errors))
         )
+        self._take_up()
         self._believe(now_s)
         self._log()
 
@@ -62,20 +65,32 @@ class KnowledgeInUse:
         self.state = replace(outcome.state, withheld=before.withheld, withheld_at_s=before.withheld_at_s)
         if outcome.knowledge is not None:
             self._loaded = outcome.knowledge
+            self._take_up()
         self._believe(now_s)
         self._log()
         return self.state, outcome.knowledge is not None
 
     def look_at_grants(self, now_s: float) -> KnowledgeState | None:
         """Look anew at who may write what grants something; return the new state when that changed what holds."""
-        before = self.state
-        if why_withheld(self.root, self._loaded.profiles) != before.withheld:
-            self._believe(now_s)
-        return None if self.state is before else self.state
+        if self._why_withheld() == self.state.withheld:
+            return None
+        self._believe(now_s)
+        return self.state
+
+    def _take_up(self) -> None:
+        """Doubt what a generation grants that was read while others could write it, and the same of a later one."""
+        granted = (self._loaded.profiles, self._loaded.groups)
+        if why_withheld(self.root, self._loaded.profiles):
+            self._doubtful = granted
+        elif self._doubtful != granted:
+            self._doubtful = None
+
+    def _why_withheld(self) -> str:
+        return why_withheld(self.root, self._loaded.profiles, doubtful=self._doubtful is not None)
 
     def _believe(self, now_s: float) -> None:
-        """Let what the inventory grants hold, unless others may write it."""
-        why = why_withheld(self.root, self._loaded.profiles)
+        """Let what the inventory grants hold, unless others may write it, or could when it was read."""
+        why = self._why_withheld()
         self.current = self._loaded
         if why:
             self.current = replace(self._loaded, profiles=self._loaded.profiles.withheld())
@@ -84,7 +99,9 @@ class KnowledgeInUse:
             self.state = replace(self.state, withheld=why, withheld_at_s=now_s)
 
     def rescan(self) -> None:
-        """Look at the files again now."""
+        """Look at the files again now. Whoever owns the watcher says so: what was in doubt has been looked through."""
+        if not why_withheld(self.root, self._loaded.profiles):
+            self._doubtful = None
         self._reloader.rescan()
 
     def close(self) -> None:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from unveil.knowledge.load_child import LoadChild
 from unveil.knowledge.loading import load
 from unveil.records.problem import Gravity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 THROTTLING = """\
@@ -235,3 +236,11 @@ def told(kb: Path) -> Callable[[str, str, str], list[str]]:
         return [str(problem).replace(f"{kb}/", "").removeprefix(f"{file}:") for problem in problems]
 
     return tell
+
+
+@pytest.fixture(scope="session")
+def child() -> Iterator[LoadChild]:
+    """Start one loader for all tests that need one: each would take half a second."""
+    child = LoadChild()
+    yield child
+    child.close()

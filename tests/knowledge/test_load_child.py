@@ -10,22 +10,11 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from unveil.knowledge.load_child import LoadChild, LoadFailedError
 from unveil.knowledge.loading import load
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture(scope="module")
-def child() -> Iterator[LoadChild]:
-    child = LoadChild(deadline_s=30)
-    yield child
-    child.close()
 
 
 def test_a_generation_crosses_the_pipe_unchanged(kb: Path, child: LoadChild) -> None:

@@ -168,6 +168,18 @@ def test_a_link_out_of_the_knowledge_base_is_not_followed(kb: Path, tmp_path: Pa
     assert f"{F}:1:1: error K008: a symbolic link that leaves the knowledge base (copy the file instead)" in said(kb)
 
 
+def test_a_folder_that_is_a_link_to_itself_is_told(kb: Path) -> None:
+    (kb / "fingerprints/round").symlink_to("round")
+    assert said(kb) == ["fingerprints/round:1:1: error K008: cannot be read: Too many levels of symbolic links"]
+
+
+def test_what_is_too_much_in_all_is_not_read(kb: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unveil.knowledge.pack.MAX_BYTES", 1000)
+    told = [line for line in said(kb) if "K008" in line]
+    assert len(told) == 1
+    assert told[0].endswith("more than 20,000 files, or than 1,000 bytes in all")
+
+
 def test_a_pipe_is_not_waited_for(kb: Path) -> None:
     (kb / F).unlink()
     os.mkfifo(kb / F)

@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from unveil.knowledge.load_child import LoadChild, LoadFailedError
 from unveil.knowledge.reload import Reloader, ReloadOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from unveil.knowledge.knowledge_base import KnowledgeBase, Loaded
-    from unveil.knowledge.pack import Pack
+    from unveil.knowledge.knowledge_base import KnowledgeBase
+    from unveil.knowledge.load_child import LoadChild
 
 POWER = "fingerprints/gpu/power_limit_low.yml"
 WAIT_S = 10.0  # the machine may be busy; what is promised is a second
-
-
-@pytest.fixture(scope="module")
-def child() -> Iterator[LoadChild]:
-    """Start one child for all tests: what is tested here is what is done with what it says."""
-    child = LoadChild()
-    yield child
-    child.close()
 
 
 @pytest.fixture
@@ -227,87 +217,6 @@ def test_what_inotify_misses_the_rescan_finds(kb: Path, child: LoadChild) -> Non
         assert threshold(usable(reloader)) == 0.78
     finally:
         reloader.close()
-
-
-def test_a_loader_that_was_lost_is_there_again_before_the_next_edit(kb: Path, child: LoadChild) -> None:
-    reloader = Reloader(kb, rescan_s=0.2, child=child)
-    try:
-        first = reloader.start(100.0).knowledge
-        assert child._process is not None
-        child._process.kill()
-        child._process.wait()
-        until_s = time.monotonic() + 60
-        while not child.ready:
-            assert time.monotonic() < until_s, "it is not there again"
-            time.sleep(0.02)
-        assert reloader.poll(200.0) is None, "that is no news"
-        edit(kb, "gte: 0.6", "gte: 0.78")
-        second = usable(reloader)
-        assert (second.generation, threshold(second)) == (2, 0.78)
-        assert first is not None
-        assert second.fingerprint("quota_throttling") is first.fingerprint("quota_throttling")
-    finally:
-        reloader.close()
-
-
-def test_a_loader_that_breaks_is_told_once_and_tried_again_after_growing_pauses(
-    kb: Path, child: LoadChild, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tried = []
-
-    def breaks(root: Path, *, generation: int) -> Loaded:
-        tried.append(generation)
-        raise LoadFailedError("out of order")
-
-    reloader = Reloader(kb, rescan_s=0.05, child=child)
-    try:
-        reloader.start(100.0)
-        with monkeypatch.context() as patch:
-            patch.setattr(child, "load", breaks)
-            edit(kb, "gte: 0.6", "gte: 0.78")
-            found = outcome(reloader)
-            assert found is not None
-            assert found.knowledge is None
-            assert "out of order" in found.state.problems[0]
-            assert outcome(reloader, within_s=1.0) is None
-        assert 2 <= len(tried) <= 9, "after 0.05 s, 0.1 s, 0.2 s, 0.4 s …"
-        assert threshold(usable(reloader)) == 0.78
-    finally:
-        reloader.close()
-
-
-def test_a_look_that_breaks_is_told_and_not_the_last_one(
-    kb: Path, child: LoadChild, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def breaks(root: Path) -> Pack:
-        raise RuntimeError("not today")
-
-    reloader = Reloader(kb, rescan_s=0.05, child=child)
-    try:
-        reloader.start(100.0)
-        with monkeypatch.context() as patch:
-            patch.setattr("unveil.knowledge.reload.read_pack", breaks)
-            found = outcome(reloader)
-            assert found is not None
-            assert "not today" in found.state.problems[0]
-        assert usable(reloader).generation == 2
-        assert reloader.state is not None
-        assert reloader.state.stale_since_s is None
-    finally:
-        reloader.close()
-
-
-@pytest.mark.slow
-def test_closing_does_not_wait_for_a_loader_that_stands_still(kb: Path) -> None:
-    reloader = Reloader(kb)
-    reloader.start(100.0)
-    process = reloader._child._process
-    assert process is not None
-    os.kill(process.pid, signal.SIGSTOP)
-    edit(kb, "gte: 0.6", "gte: 0.7")
-    time.sleep(0.6)  # it is asked
-    reloader.close()
-    assert process.poll() is not None
 
 
 def test_a_person_who_asks_need_not_wait_for_quiet(kb: Path, reloader: Reloader) -> None:

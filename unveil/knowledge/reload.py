@@ -140,6 +140,7 @@ class Reloader:
         self._observer: BaseObserver | None = None
         self._watched: tuple[int, int] | None = None
         self._watches: list[ObservedWatch] = []
+        self._blind = False
 
     def start(self, now_s: float) -> Loaded:
         """Load the first generation, and follow changes from then on.
@@ -215,11 +216,7 @@ class Reloader:
             self._child.stop()  # whoever closes need not wait for a load
         if self._worker.is_alive():
             self._worker.join(timeout=JOIN_S)
-        if self._observer is not None:
-            self._observer.stop()
-            if self._observer.is_alive():
-                self._observer.join(timeout=JOIN_S)
-            self._observer = None
+        self._close_observer()
         if self._owns_child:
             self._child.close()
 
@@ -314,7 +311,9 @@ class Reloader:
             identity = None
         replaced = self._replaced.is_set()  # a new folder may have the inode of the old one
         self._replaced.clear()
-        if self._observer is not None and identity == self._watched and not replaced:
+        if self._blind:
+            self._close_observer()  # perhaps the kernel has a watch left now
+        elif self._observer is not None and identity == self._watched and not replaced:
             return
         observer = self._observer
         if observer is None:
@@ -339,5 +338,14 @@ class Reloader:
         self._watched = identity
 
     def _schedule(self, observer: BaseObserver, flag: _Flag, folder: Path, *, recursive: bool) -> None:
-        with contextlib.suppress(OSError):  # gone again, or no watches left: the rescan remains
+        try:
             self._watches.append(observer.schedule(flag, str(folder), recursive=recursive, event_filter=_CHANGES))
+        except OSError:  # gone again, or no watches left: the rescan remains, and tries again
+            self._blind = True
+
+    def _close_observer(self) -> None:
+        observer, self._observer, self._watches, self._blind = self._observer, None, [], False
+        if observer is not None:
+            observer.stop()
+            if observer.is_alive():
+                observer.join(timeout=JOIN_S)

@@ -71,10 +71,14 @@ def test_a_file_that_someone_else_may_write_says_nothing_to_a_watcher(tmp_path: 
     file.write_text("profile = 'auto'\n")
     assert load_settings({}, environment={}, files=(file,)).profile == "auto"
     file.chmod(0o666)
-    with pytest.raises(BadInputError, match="someone else"):
+    with pytest.raises(BadInputError, match="may be written by others"):
         load_settings({}, environment={}, files=(file,))
+    file.chmod(0o644)
+    tmp_path.chmod(0o777)  # who can write there can put another file in its place
+    with pytest.raises(BadInputError, match=f"written by others: {tmp_path}"):
+        load_settings({}, environment={}, files=(file,))
+    tmp_path.chmod(0o700)
     if os.geteuid() == 0:
-        file.chmod(0o644)
         os.chown(file, 1234, 1234)  # what `sudo -E` finds in a user's home
-        with pytest.raises(BadInputError, match="someone else"):
+        with pytest.raises(BadInputError, match="may be written by others"):
             load_settings({}, environment={}, files=(file,))

@@ -7,14 +7,14 @@ environment, ``--false-alarms-per-day`` as a flag. The file is read once, at the
 from __future__ import annotations
 
 import os
-import stat
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unveil.detection.rule import DEFAULT_RULE
 from unveil.engine.state_dir import default_state_dir
-from unveil.errors import BadInputError
+from unveil.errors import BadInputError, RefusedError
+from unveil.execution.played import refuse_open_to_others
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,18 +95,17 @@ def _default_files(env: Mapping[str, str]) -> tuple[Path, ...]:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        with file.open(encoding="utf-8") as stream:
-            found = os.fstat(stream.fileno())
-            text = stream.read()
+        text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(file, error) from error
-    if found.st_uid not in (0, os.geteuid()) or found.st_mode & stat.S_IWOTH:  # e.g. root with a user's $HOME
+    try:
+        refuse_open_to_others(file)  # e.g. of a user in whose $HOME root was started
+    except RefusedError as error:
         raise BadInputError(
-            f"{file} belongs to, or can be written by, someone else",
-            hint="it says how far automation may go, and with which knowledge base: chown it, chmod go-w",
-        )
+            error.what, hint=f"it says how far automation may go, and with which knowledge base: {error.hint}"
+        ) from error
     import tomllib  # mostly there is no such file
 
     try:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from unveil.engine.trail import LAYOUT_BYTES, MAX_BYTES, MAX_WINDOWS, Trail
 from unveil.matching.clauses import Evidence
+from unveil.matching.plan import SeenReference
 from unveil.records.entity import HOST
 from unveil.records.fact import FactTable
 from unveil.records.feature import FeatureId, FeatureLayout, FeatureVector
@@ -65,3 +68,14 @@ def test_what_a_window_was_judged_by_comes_back_to_the_last_bit_and_what_is_abse
         assert np.array_equal(back.vector.values, row, equal_nan=True)
         assert back.vector.window == window
     assert trail._size < LAYOUT_BYTES * 300 + 40 * 50 * 8 + 2 * 50 * 2 + 1
+
+
+def test_what_was_expected_is_kept_once_until_it_is_something_else() -> None:
+    trail = Trail()
+    for window in range(6):
+        seen = SeenReference({("a", HOST): (float(window // 3), 0.1)})
+        trail.push(replace(evidence(window, 1.0, 2.0), expected=seen))
+    kept = [trail.evidence(window) for window in range(6)]
+    expected = [each.expected for each in kept if each is not None]
+    assert [each.lookup("a", HOST) for each in expected if each is not None] == [(0.0, 0.1)] * 3 + [(1.0, 0.1)] * 3
+    assert len({id(each) for each in expected}) == 2

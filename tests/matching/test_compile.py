@@ -45,7 +45,7 @@ def test_each_kind_of_clause_has_its_rows(build: SimpleNamespace) -> None:
 def test_a_program_answers_yes_no_and_unknown(build: SimpleNamespace, value: float, answer: int) -> None:
     program = compile_program(HOST, [build.fingerprint("a", build.feature("a", "gte", 1.0))])
     rows = np.array([[value], [-value]])
-    assert program.run(rows).tolist() == [[answer]]
+    assert program.run(rows).fingerprints.tolist() == [[answer]]
 
 
 def test_a_condition_that_does_not_fit_its_clauses_is_refused(build: SimpleNamespace) -> None:
@@ -61,4 +61,12 @@ def test_a_clause_that_cannot_be_evaluated_is_refused(build: SimpleNamespace, br
 
 def test_nothing_to_compile_answers_nothing() -> None:
     program = compile_program(HOST, [])
-    assert program.run(np.empty((0, 3))).shape == (0, 3)
+    assert program.run(np.empty((0, 3))).fingerprints.shape == (0, 3)
+
+
+def test_answers_stand_while_no_clause_has_another(build: SimpleNamespace) -> None:
+    program = compile_program(HOST, [build.fingerprint("a", build.feature("a", "gte", 1.0))])
+    first = program.run(np.array([[2.0], [-2.0]]))
+    assert program.run(np.array([[3.0], [-3.0]]), first) is first
+    other = program.run(np.array([[0.5], [-0.5]]), first)
+    assert (first.fingerprints.tolist(), other.fingerprints.tolist()) == ([[1]], [[-1]])

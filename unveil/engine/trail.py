@@ -79,6 +79,8 @@ class Trail:
         """Keep a window; the oldest go to make room."""
         vector, before = evidence.vector, self._footprints[-1] if self._footprints else None
         asked = len(evidence.expected.seen) if isinstance(evidence.expected, SeenReference) else 0
+        if asked and before is not None and _expect_the_same(before.bare, evidence):  # until it is made anew
+            evidence, asked = replace(evidence, expected=before.bare.expected), 0
         there = np.flatnonzero(~np.isnan(vector.values)).astype(np.min_scalar_type(len(vector.values)))
         values = vector.values[there]
         size = values.nbytes + EXPECTATION_BYTES * asked
@@ -119,3 +121,8 @@ class Trail:
         """Return a feature's mean over so many windows up to one, None where it is absent in all of them."""
         values = [value for _, value in self.series(name, entity, until=until, limit=over) if value is not None]
         return mean(values) if values else None
+
+
+def _expect_the_same(one: Evidence, other: Evidence) -> bool:
+    seen = [each.expected.seen for each in (one, other) if isinstance(each.expected, SeenReference)]
+    return len(seen) == 2 and seen[0] == seen[1]

@@ -124,6 +124,19 @@ class Gates:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Answered:
+    """What a program said of a window: -1 no, 0 unknown, 1 yes.
+
+    Attributes:
+        leaves: shape (leaves, entities).
+        fingerprints: shape (fingerprints, entities).
+    """
+
+    leaves: NDArray[np.int8]
+    fingerprints: NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Program:
     """All fingerprints of one kind of entity.
 
@@ -163,25 +176,28 @@ class Program:
         measured = len(self.features) + len(self.ratios) + len(self.slopes)
         return measured + len(self.deviations) + len(self.peers) + len(self.shares)
 
-    def run(self, rows: NDArray[np.float64]) -> NDArray[np.int8]:
-        """Return the answers, shape (fingerprints, entities): -1 no match, 0 unknown, 1 match.
+    def run(self, rows: NDArray[np.float64], before: Answered | None = None) -> Answered:
+        """Return the answers.
 
         Args:
             rows: shape (2 x rows, entities): the rows and the negated rows, NaN where absent.
+            before: those of an earlier window on the same entities, which stand if no clause has another answer.
         """
-        leaves = len(self.leaf_row)
         asked = rows.take(self.leaf_row, axis=0)
-        answers = np.empty((self.size, rows.shape[1]), dtype=np.int8)
-        head = answers[:leaves]
-        np.greater_equal(asked, self.leaf_threshold, out=head.view(np.bool_))
-        head += head
-        head -= 1
+        leaves = np.empty(asked.shape, dtype=np.int8)
+        np.greater_equal(asked, self.leaf_threshold, out=leaves.view(np.bool_))
+        leaves += leaves
+        leaves -= 1
         absent = np.isnan(asked)
         if absent.any():
-            head += absent.view(np.int8) * self.leaf_absent
+            leaves += absent.view(np.int8) * self.leaf_absent
+        if before is not None and np.array_equal(before.leaves, leaves):
+            return before
+        answers = np.empty((self.size, rows.shape[1]), dtype=np.int8)
+        answers[: len(leaves)] = leaves
         for gates in self.gates:
             answers[gates.start : gates.stop] = at_least(gates.count, answers.take(gates.operands, axis=0))
-        return answers.take(self.roots, axis=0)
+        return Answered(leaves=leaves, fingerprints=answers.take(self.roots, axis=0))
 
 
 def compile_program(kind: EntityKind, fingerprints: Sequence[Fingerprint]) -> Program:

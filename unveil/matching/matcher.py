@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from unveil.matching.clauses import Expected
-    from unveil.matching.compile import Program
+    from unveil.matching.compile import Answered, Program
     from unveil.matching.slopes import SeenSlopes
     from unveil.records.attribution import Attribution
     from unveil.records.entity import Entity, EntityKind
@@ -39,7 +39,11 @@ class _Verdicts:
 
     program: Program
     plan: Plan
-    answers: NDArray[np.int8]
+    answered: Answered
+
+    @property
+    def answers(self) -> NDArray[np.int8]:
+        return self.answered.fingerprints
 
     def having(self, answer: int) -> Iterator[tuple[Fingerprint, Entity]]:
         for row, column in np.argwhere(self.answers == answer).tolist():
@@ -137,8 +141,7 @@ class Matcher:
         evidence = Evidence(vector=vector, facts=facts, expected=expected, attribution=attribution)
         values = self._plan(vector.layout, facts).values(vector, self._slopes)
         self._verdicts = {
-            kind: _Verdicts(self._programs[kind], plan, self._programs[kind].run(plan.fill(values, evidence, seen)))
-            for kind, plan in self._plans.items()
+            kind: self._verdict(kind, plan, plan.fill(values, evidence, seen)) for kind, plan in self._plans.items()
         }
         self._evidence = replace(evidence, expected=seen, risen=self.risen)
         self._wall_s = vector.wall_s if wall_s is None else wall_s
@@ -199,6 +202,12 @@ class Matcher:
         }
         self._shape = (layout, facts)
         return places
+
+    def _verdict(self, kind: EntityKind, plan: Plan, rows: NDArray[np.float64]) -> _Verdicts:
+        before = self._verdicts.get(kind)
+        program = self._programs[kind]
+        answered = program.run(rows, before.answered if before is not None and before.plan is plan else None)
+        return _Verdicts(program, plan, answered)
 
     def _match(self, fingerprint: Fingerprint, entity: Entity, plan: Plan, evidence: Evidence) -> Match:
         around = plan.around[plan.column[entity]]

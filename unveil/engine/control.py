@@ -171,7 +171,7 @@ class ControlServer:
         )
         welcome = self._welcome(uid)
         if welcome and len(self._peers) >= MAX_PEERS:
-            self._make_room()
+            self._make_room(uid)
         if not welcome or len(self._peers) >= MAX_PEERS:
             with contextlib.suppress(OSError):
                 connection.send(protocol.refusal(0, _TOO_MANY) if welcome else _unwelcome(uid))
@@ -182,13 +182,22 @@ class ControlServer:
         self._peers[connection.fileno()] = _Peer(connection, uid, f"uid:{uid} pid:{pid}", since_s=time.monotonic())
         return True
 
-    def _welcome(self, uid: int) -> bool:
-        return uid in {self._owner, 0} or self._admits(uid)
+    def _owns(self, uid: int) -> bool:
+        return uid in {self._owner, 0}
 
-    def _make_room(self) -> None:
-        """Hang up on the peer that has been silent for longest: forgotten connections must not lock a person out."""
+    def _welcome(self, uid: int) -> bool:
+        return self._owns(uid) or self._admits(uid)
+
+    def _make_room(self, uid: int) -> None:
+        """Hang up on the peer that has been silent for longest: forgotten connections must not lock a person out.
+
+        For the watcher's owner also on another user's that was not: no role is to keep a rollback from being made.
+        """
         silent = {descriptor: peer.since_s for descriptor, peer in self._peers.items() if not peer.waits}
-        if silent and time.monotonic() - min(silent.values()) > SILENT_S:
+        if not silent or time.monotonic() - min(silent.values()) <= SILENT_S:
+            guests = {} if not self._owns(uid) else self._peers
+            silent = {descriptor: peer.since_s for descriptor, peer in guests.items() if not self._owns(peer.uid)}
+        if silent:
             self._drop(min(silent, key=lambda descriptor: silent[descriptor]))
 
     def _receive(self, descriptor: int) -> None:

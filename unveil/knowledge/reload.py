@@ -14,6 +14,7 @@ breaks again and again though nothing changes, tries come ever more seldom.
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import threading
@@ -231,8 +232,10 @@ class Reloader:
                 if not self._stopping:
                     self._look(told=told)
             except Exception as error:  # noqa: BLE001  # a look that breaks is told as any other, and is not the last
-                _LOG.warning("looking at the knowledge base failed", exc_info=True)
-                self._failed(f"looking at it failed: {error!r}", "the next look tries again")
+                what = f"looking at it failed: {error!r}"
+                if what != self._broke:
+                    _LOG.warning("looking at the knowledge base failed", exc_info=True)
+                self._failed(what, "the next look tries again")
 
     def _settle(self) -> None:
         """Wait until nothing changed for a while, at most for the cap; a person who asked need not wait."""
@@ -340,8 +343,8 @@ class Reloader:
     def _schedule(self, observer: BaseObserver, flag: _Flag, folder: Path, *, recursive: bool) -> None:
         try:
             self._watches.append(observer.schedule(flag, str(folder), recursive=recursive, event_filter=_CHANGES))
-        except OSError:  # gone again, or no watches left: the rescan remains, and tries again
-            self._blind = True
+        except OSError as error:  # the rescan remains; where there is merely no watch left, it tries again
+            self._blind = self._blind or error.errno not in (errno.ENOENT, errno.EACCES)
 
     def _close_observer(self) -> None:
         observer, self._observer, self._watches, self._blind = self._observer, None, [], False

@@ -9,7 +9,7 @@ watcher plans rarely and its memory is counted.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from unveil.errors import BadInputError
@@ -55,7 +55,7 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-@cache
+@lru_cache(maxsize=1024)  # a loader meets every version of every template, for weeks
 def _compiled(template: str) -> tuple[jinja2.Template, frozenset[str]]:
     """Return a checked template and the names that it uses."""
     from jinja2 import TemplateError, meta, nodes

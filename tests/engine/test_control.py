@@ -355,3 +355,28 @@ def test_a_directory_is_as_it_was_when_others_are_shut_out_again(tmp_path: Path)
     server.open_to_others(False)
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
     server.close()
+
+
+def test_the_first_who_comes_is_told_of_before_anything_is_answered(tmp_path: Path) -> None:
+    said: list[str] = []
+    server = ControlServer(
+        tmp_path / "s", lambda method, _params, _actor: said.append(method), came=lambda: said.append("came")
+    )
+    stop = threading.Event()
+
+    def serve() -> None:
+        while not stop.is_set():
+            server.serve_until(time.monotonic_ns() + 20_000_000)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    first, second = Client(tmp_path / "s"), Client(tmp_path / "s")
+    for client, method in ((first, "one"), (second, "two"), (first, "three")):
+        client.call(method)
+    assert server.asked
+    for client in (first, second):
+        client.close()
+    stop.set()
+    thread.join()
+    server.close()
+    assert said == ["came", "one", "two", "three"]

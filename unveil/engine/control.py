@@ -59,6 +59,7 @@ class ControlServer:
 
     Args:
         admits: whether a user other than the watcher's own and root may talk to it, too.
+        came: called when somebody connects while nobody was.
     """
 
     def __init__(
@@ -67,8 +68,10 @@ class ControlServer:
         handle: Callable[[str, dict[str, Any], str], Any],
         *,
         admits: Callable[[int], bool] = lambda _uid: False,
+        came: Callable[[], object] = lambda: None,
     ) -> None:
         self._admits = admits
+        self._came = came
         self._path = path
         self._handle = handle
         self._owner = os.geteuid()
@@ -179,6 +182,8 @@ class ControlServer:
             self._strangers += not welcome
             return self._strangers < MAX_STRANGERS
         connection.setblocking(False)
+        if not self._peers:
+            self._came()
         self._peers[connection.fileno()] = _Peer(connection, uid, f"uid:{uid} pid:{pid}", since_s=time.monotonic())
         return True
 

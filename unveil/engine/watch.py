@@ -86,6 +86,8 @@ class Watch:
         self.attention = Attention()
         self.problems = Problems()
         self._follow_ns = 0
+        self._ticker: Ticker | None = None
+        self._judged = 0  # seconds
         self._stopping = False
         self._wake: Callable[[], None] = lambda: None
         self._rescan = False
@@ -161,6 +163,7 @@ class Watch:
             self.state_dir.socket,
             self._commands.handle,
             admits=lambda uid: admitted(uid, self.knowledge.current.profiles),
+            came=self._judge,
         )
         opened.callback(self._server.close)
         self.open_door()
@@ -192,33 +195,34 @@ class Watch:
         """
         self.cost = Cost()  # anew: from here on it is the loop's
         sys.setswitchinterval(SWITCH_S)
-        ticker = Ticker(
+        ticker = self._ticker = Ticker(
             partial(self._guarded, self.observation.tick),
             lateness=self.lateness,
             wake=self._server.wake,
             due=lambda seconds: self.attention.due(seconds, asked=self._server.asked),
         )
         ticker.start()
-        judged = 0
         try:
             while not self._stopping:
                 self._server.serve_until(time.monotonic_ns() + IDLE_NS)
                 ticker.check()
                 self._refuse_lost_state()
-                now_ns = time.monotonic_ns()
-                if ticker.seconds > judged:
-                    judged = ticker.seconds
-                    self._guarded(self._second, now_ns)
-                    self._guarded(self._housekeeping.second, now_ns)
-                else:
-                    self._guarded(self._housekeeping.take_up, now_ns)
+                look_after = self._housekeeping.second if self._judge() else self._housekeeping.take_up
+                self._guarded(look_after, time.monotonic_ns())
                 if self._rescan:
                     self._rescan = False
                     self.knowledge.rescan()
-            if ticker.seconds > judged:
-                self._guarded(self._second, time.monotonic_ns())
+            self._judge()
         finally:
             ticker.close()
+
+    def _judge(self) -> bool:
+        """Judge the seconds that wait for it, return whether there were any: also before who comes is answered."""
+        if self._ticker is None or self._ticker.seconds == self._judged:
+            return False
+        self._judged = self._ticker.seconds
+        self._guarded(self._second, time.monotonic_ns())
+        return True
 
     def _guarded(self, step: Callable[[int], None], now_ns: int) -> None:
         """Take a step of the loop; one that fails must not end the watch, the same one ten times in a row does."""

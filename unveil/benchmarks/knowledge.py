@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 FEATURES = 100  # what durable_rules takes in one message
 ROUNDS = 60
 EDITS = 5
+QUIET_TIMES = 3
 QUIET_S = 0.02  # what is waited for quiet counts for nobody
 
 Rule = list[tuple[str, str, float]]
@@ -166,7 +167,7 @@ def _reloads(title: str, folder: Path, limit_s: float, limit_mb: int, *, quiet_s
     try:
         warm = [edit() for _ in range(EDITS)]
         held, rested = [], []
-        for _ in range(EDITS):
+        for _ in range(QUIET_TIMES):
             held.append(_rest(child, 60 + 2 * quiet_s))
             rested.append(edit())
         child.close()

@@ -109,6 +109,11 @@ def comparison_tables(standings: Sequence[Standing], *, ours: str) -> list[Table
         for each in standings
     ]  # fmt: skip
     found: list[Table] = [("All detectors held against one past, at equal shares of false alarms", columns, rows)]
+    precise: list[tuple[object, ...]] = [
+        (each.combination, *(f"{_share(at.counts.precision)} / {_share(at.counts.recall)}" for at in each.at))
+        for each in standings
+    ]
+    found.append(("Precision / recall at these shares", ("detectors", *(f"{s:.1%}>" for s in shares)), precise))
     workloads = [name for name in standings[0].by_workload if name]
     if len(workloads) > 1:
         told: list[tuple[object, ...]] = [

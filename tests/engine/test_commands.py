@@ -131,8 +131,8 @@ def test_a_fix_is_planned_approved_by_who_the_kernel_says_and_refused_under_a_si
         judged.ask("plan", episode=episode["id"], remediation="other_fix")
     with pytest.raises(ConflictError):
         judged.ask("approve", id=run["id"], hash="other")
-    approved = judged.ask("approve", actor="uid:7 pid:1", id=run["id"], hash=run["plan"]["hash"])
-    assert approved["steps"][-1]["actor"] == "uid:7 pid:1"
+    approved = judged.ask("approve", actor="uid:0 pid:7", id=run["id"], hash=run["plan"]["hash"])
+    assert approved["steps"][-1]["actor"] == "uid:0 pid:7"
     silence = judged.ask("silence", fingerprint="some_*", seconds=60, reason="we know")
     assert [each["id"] for each in judged.ask("silences")] == [silence["id"]]
     with pytest.raises(RefusedError, match=r"silenced by uid:0.*we know"):

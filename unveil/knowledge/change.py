@@ -31,7 +31,7 @@ class Change:
     """One difference.
 
     Attributes:
-        kind: what it is about: fingerprint, tests, remediation, module, filter, value, profiles.
+        kind: what it is about: fingerprint, tests, remediation, module, filter, value, profiles, role.
         name: of that.
         what: the difference in words, before and after.
     """

@@ -16,13 +16,12 @@ from unveil.knowledge.content import FINGERPRINTS, PLAYBOOKS
 from unveil.knowledge.fingerprint_changes import correlation_changes, fingerprint_changes
 from unveil.knowledge.loading import MODULES, load
 from unveil.knowledge.pack import read_pack
-from unveil.knowledge.remediation_changes import raised, remediation_changes
+from unveil.knowledge.remediation_changes import remediation_changes
+from unveil.knowledge.site_changes import site_changes
 from unveil.knowledge.yaml_positions import read_yaml
-from unveil.records.codec import encode
-from unveil.records.remediation import Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from unveil.knowledge.change import Told
     from unveil.knowledge.knowledge_base import KnowledgeBase
@@ -69,7 +68,7 @@ def compare(old: Side, new: Side) -> tuple[Change, ...]:
         *_things("filter", before.filters, after.filters, _filter),
         *_tests(old, new),
         *_modules(old, new),
-        *_site(before, after),
+        *site_changes(before, after),
     ]
     changes += _layout(old, new, changes)
     return tuple(sorted(changes, key=lambda each: (_ORDER.index(each.effect), each.kind, each.name)))
@@ -176,39 +175,6 @@ def _modules(old: Side, new: Side) -> Iterator[Change]:
             done = "is new" if file not in was else "is gone" if file not in now else "was edited"
             what = f"{done}: it runs in every fix that uses it"
             yield Change(kind="module", name=Path(file).stem, effect=Effect.CHANGED, what=what)
-
-
-def _site(old: KnowledgeBase, new: KnowledgeBase) -> Iterator[Change]:
-    for name in sorted(old.site.keys() | new.site.keys()):
-        before, after = old.site.get(name), new.site.get(name)
-        if before != after:
-            effect = Effect.ADDED if before is None else Effect.REMOVED if after is None else Effect.CHANGED
-            yield Change(kind="value", name=name, effect=effect, what=f"{before} → {after}")
-    was, now = old.profiles, new.profiles
-    for effect, what in raised("default", was.default, now.default, tuple(Mode)):
-        yield Change(kind="profiles", name="default", effect=effect, what=what)
-    before_by_name, after_by_name = (
-        {each.name: encode(each) for each in profiles.profiles} for profiles in (was, now)
-    )  # fmt: skip
-    for name in sorted(before_by_name.keys() | after_by_name.keys()):
-        yield from _profile(name, before_by_name.get(name), after_by_name.get(name))
-    if list(before_by_name) != list(after_by_name) and sorted(before_by_name) == sorted(after_by_name):
-        what = f"in another order, and the first that names a host holds: {', '.join(after_by_name)}"
-        yield Change(kind="profiles", name="order", effect=Effect.CHANGED, what=what)
-
-
-def _profile(name: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> Iterator[Change]:
-    if old is None and new is not None:
-        yield Change(kind="profiles", name=name, effect=Effect.RISK, what=f"is new: mode {new['mode']}")
-    elif new is None:
-        yield Change(kind="profiles", name=name, effect=Effect.CHANGED, what="is gone")
-    elif old is not None:
-        for effect, what in raised("mode", old["mode"], new["mode"], tuple(Mode)):
-            yield Change(kind="profiles", name=name, effect=effect, what=what)
-        for field in ("hosts", "groups", "remediations"):
-            if old[field] != new[field]:
-                what = f"{field} {old[field]} → {new[field]}"
-                yield Change(kind="profiles", name=name, effect=Effect.CHANGED, what=what)
 
 
 def _layout(old: Side, new: Side, changes: Sequence[Change]) -> Iterator[Change]:

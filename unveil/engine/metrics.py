@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from unveil.engine.status import resident_bytes
+from unveil.engine.status import complaints, resident_bytes
 from unveil.errors import UnveilError
 from unveil.host.source import SourceState
 from unveil.records.match import EpisodeState
@@ -167,7 +167,7 @@ class Meter:
             "tick_lateness_seconds", "Lateness of the ticks of the last ten minutes.", "quantile",
             {f"{share:g}": ticks.quantile(share) / 1e3 for share in (0.5, 0.99)},
         )  # fmt: skip
-        problems = [*filter(None, [self._watch.journalling.problem]), *self._watch.problems.told(self._watch.clock())]
+        problems = complaints(self._watch, self._watch.clock())
         yield _gauge("problems", "Problems that `unveil status` tells.", len(problems))
         gpu = self._watch.observation.gpu
         if gpu is not None:

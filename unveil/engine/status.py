@@ -73,6 +73,12 @@ def resident_bytes() -> int:
         return int(statm.read().split()[1]) * _PAGE
 
 
+def complaints(watch: Watch, now_s: float) -> list[str]:
+    """Return what needs a person, worst first."""
+    lasting = (watch.knowledge.state.withheld, watch.journalling.problem)
+    return [*filter(None, lasting), *watch.problems.told(now_s)]
+
+
 def describe(watch: Watch) -> dict[str, Any]:
     """Return the status of a watcher as plain JSON."""
     now_s = watch.clock()
@@ -116,8 +122,5 @@ def describe(watch: Watch) -> dict[str, Any]:
         },
         "gpu": None if watch.observation.gpu is None else encode(watch.observation.gpu.health()),
         "sources": encode(watch.observation.health()),
-        "problems": [
-            *filter(None, [watch.knowledge.state.withheld, watch.journalling.problem]),
-            *watch.problems.told(now_s),
-        ],
+        "problems": complaints(watch, now_s),
     }

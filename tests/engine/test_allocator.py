@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from unveil.engine.allocator import _filled
+from unveil.engine.allocator import _filled, _untouched
 
 PROGRAM = """
 import ctypes
@@ -77,6 +77,25 @@ def test_what_is_moved_is_the_same_afterwards_and_takes_no_more_memory() -> None
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout.split()
     assert int(said[0]) >= 0
     assert int(said[1]) < 3_000_000
+
+
+FILES = """\
+7f0000001000-7f0000002000 r--p 00000000 fe:00 77                         /usr/lib/libpython3.11.so
+Size:                  4 kB
+Anonymous:             0 kB
+7f0000002000-7f0000004000 r-xp 00001000 fe:00 77                         /usr/lib/libpython3.11.so
+Anonymous:             0 kB
+7f0000004000-7f0000005000 r--p 00003000 fe:00 77                         /usr/lib/libpython3.11.so
+Anonymous:             4 kB
+7f0000005000-7f0000006000 rw-p 00004000 fe:00 77                         /usr/lib/libpython3.11.so
+Anonymous:             0 kB
+7f0000006000-7f0000007000 r--p 00000000 00:00 0                          [vvar]
+Anonymous:             0 kB
+"""
+
+
+def test_only_what_stands_in_the_file_as_well_is_let_go_of() -> None:
+    assert _untouched(FILES) == [(0x7F0000001000, 0x7F0000002000), (0x7F0000002000, 0x7F0000004000)]
 
 
 def test_code_that_is_let_go_of_is_no_longer_resident_and_still_runs() -> None:

@@ -16,7 +16,7 @@ _COLLAPSE = 25  # MADV_COLLAPSE of <linux/mman.h>, since Linux 6.1
 _HUGE = 2 << 20
 _FILLED = 0.9  # of a range, or collapsing it would make memory of what is only reserved
 _POLICY = "/sys/kernel/mm/transparent_hugepage/enabled"
-_CODE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r-xp \S+ \S+ [1-9]\d*\s+/.*")  # of a file
+_FILE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r-[x-]p \S+ \S+ [1-9]\d*\s+/.*")  # code, or what it only reads
 _RANGE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) rw-p \S+ 00:00 0\s*(\[heap\])?")
 
 
@@ -50,18 +50,32 @@ def keep_together() -> int:
 
 
 def let_go_of_code() -> int:
-    """Give back the pages of machine code that are mapped now; return how many libraries and programs they are of.
+    """Give back the pages of machine code and its constants that are mapped now; return how many ranges of files.
 
     Once a minute: what a start or a training runs through, of the interpreter, numpy and OpenBLAS, the loop never runs.
-    What it does run comes back at the next step, from the page cache, 64 kB at a time. Code only: nobody writes there,
-    so nothing can be lost.
+    What it does run comes back at the next step, from the page cache, 64 kB at a time. Only what is as it stands in the
+    file: where the loader wrote something, it would be lost.
     """
     with contextlib.suppress(OSError, AttributeError):
         madvise = ctypes.CDLL(None).madvise
         madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-        ranges = _CODE.findall(Path("/proc/self/maps").read_text())
-        return sum(madvise(int(a, 16), int(b, 16) - int(a, 16), _DONT_NEED) == 0 for a, b in ranges)
+        ranges = _untouched(Path("/proc/self/smaps").read_text())
+        return sum(madvise(start, stop - start, _DONT_NEED) == 0 for start, stop in ranges)
     return 0
+
+
+def _untouched(smaps: str) -> list[tuple[int, int]]:
+    """Return the ranges of files that may not be written, and of which no page is another than in the file."""
+    found: list[tuple[int, int]] = []
+    at: tuple[int, int] | None = None
+    for line in smaps.splitlines():
+        if header := _FILE.fullmatch(line):
+            at = int(header[1], 16), int(header[2], 16)
+        elif line.startswith("Anonymous:"):
+            if at is not None and line.split()[1] == "0":
+                found.append(at)
+            at = None
+    return found
 
 
 def _filled(smaps: str) -> list[int]:

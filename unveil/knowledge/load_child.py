@@ -1,7 +1,7 @@
 """Loading in a child process, so that YAML, JSON Schema and their work never enter the watcher.
 
-A thread would not do: 200 files are half a second of Python, and a loop that wakes every 100 ms would wait up to 5 ms
-for the interpreter's lock at each of its reads. The child stays as long as the watcher does, since Python alone takes
+A thread would not do: hundreds of files are long work for Python, and a loop that wakes every 100 ms would wait for the
+interpreter's lock at each of its reads. The child stays as long as the watcher does, since Python alone takes
 longer to start than an edit may: what it found about unchanged files is at hand whenever the next edit comes. When
 nobody has edited for a minute it gives back what it does not need and sleeps, in a system call without a time-out.
 `python -m unveil.benchmarks.knowledge` prints what it holds then, and what the next edit takes.

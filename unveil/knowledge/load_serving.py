@@ -48,7 +48,7 @@ def serve(requests: IO[bytes], answers: IO[bytes], *, rest_s: float = REST_S) ->
             return
         answers.writelines(serving.answer(line))
         answers.flush()
-        # The documents stay for the next request: looking through them for cycles would take a third of its time.
+        # The documents stay for the next request: looking through them for cycles would take much of its time.
         gc.collect()
         gc.freeze()
 

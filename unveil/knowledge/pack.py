@@ -1,7 +1,7 @@
 """Read the files of a knowledge base into memory, once and bounded, so that everything judged is one snapshot.
 
 Nothing here knows YAML; the watcher's rescans use it as it is, and so does a lint that finds its last result again. For
-the latter's sake this imports no `dataclasses` (a tenth of its time), and `Problem` only when there is one.
+the latter's sake this imports no `dataclasses`, and `Problem` only when there is one.
 
 Refused, each as a problem (K008): what leaves the knowledge base through a symbolic link, what is no regular file (a
 pipe would block for ever), what is too large or too much.

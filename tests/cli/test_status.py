@@ -25,6 +25,7 @@ class Scripted:
         self.windows = [window(0)]
         self.episodes: list[dict[str, Any]] = []
         self.stale: float | None = None
+        self.withheld = ""
 
     def episode(self, state: str) -> None:
         entity = {"kind": "cgroup", "key": HOSTILE}
@@ -32,7 +33,8 @@ class Scripted:
 
     def call(self, method: str, **_: Any) -> Any:
         if method == "status":
-            return {"knowledge": {"stale_since_s": self.stale, "problems": ["x.yml:3:1: no"] if self.stale else []}}
+            problems = ["x.yml:3:1: no"] if self.stale else []
+            return {"knowledge": {"stale_since_s": self.stale, "problems": problems, "withheld": self.withheld}}
         return list(reversed(self.windows)) if method == "windows" else self.episodes
 
 
@@ -52,6 +54,10 @@ def test_each_window_and_each_change_is_said_once_in_plain_text() -> None:
     assert [line.split(":")[0] for line in teller.look(watcher)][-1] == "STALE"
     watcher.stale = None
     assert teller.look(watcher) == ["knowledge base in use is that on disk again"]
+    watcher.withheld = "roles do not hold: \x1b[2J may be written by others"
+    assert teller.look(watcher) == ["problem: roles do not hold: \\x1b[2J may be written by others"]
+    watcher.withheld = ""
+    assert teller.look(watcher) == ["roles and modes hold again"]
 
 
 def test_a_watcher_that_goes_is_waited_for_and_one_that_never_was_is_an_error() -> None:

@@ -116,6 +116,7 @@ class Teller:
         self._newest = (-1, -1)
         self._states: dict[str, str] = {}
         self._stale: float | None = None
+        self._withheld = ""
         self._gone = False
         self._first = True
 
@@ -145,6 +146,9 @@ class Teller:
             self._stale = knowledge["stale_since_s"]
             reason = draw.plain(knowledge["problems"][0], 400) if knowledge["problems"] else ""
             lines.append("knowledge base in use is that on disk again" if self._stale is None else f"STALE: {reason}")
+        if (withheld := knowledge.get("withheld", "")) != self._withheld:
+            self._withheld = withheld
+            lines.append(f"problem: {draw.plain(withheld, 400)}" if withheld else "roles and modes hold again")
         self._first = False
         return lines
 

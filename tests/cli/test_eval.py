@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from unveil.cli.eval import _jobs
 from unveil.cli.main import main
 from unveil.detection.rule import DEFAULT_RULE
 
@@ -54,3 +56,20 @@ def test_what_is_wrong_is_one_line(asked: list[str], code: int, said: str, capsy
     error = capsys.readouterr().err
     assert said in error
     assert len(error.splitlines()) <= 2
+
+
+def test_a_history_that_names_a_workload_is_the_past_of_that_workload_only(tmp_path: Path) -> None:
+    for name, workload in {"past_a": "a", "past_b": "b", "past": "", "run_a": "a", "run": ""}.items():
+        (tmp_path / f"{name}.parquet").touch()
+        told = f"workload: {workload}\n" if workload else ""
+        (tmp_path / f"{name}.labels.yml").write_text(
+            f"apiVersion: unveil/v1\nkind: RecordingLabels\n{told}intervals:\n  - {{from: 0, label: healthy}}\n"
+        )
+    path = {name: str(tmp_path / f"{name}.parquet") for name in ("past_a", "past_b", "past", "run_a", "run")}
+    arguments = Namespace(
+        recordings=[path["run_a"], path["run"]], history=[path["past_a"], path["past_b"], path["past"]], kb=None, seed=0
+    )
+    assert [job.history for job in _jobs(arguments)] == [
+        (path["past_a"], path["past"]),
+        (path["past_a"], path["past_b"], path["past"]),
+    ]

@@ -59,6 +59,17 @@ def test_a_link_to_the_knowledge_base_counts_with_all_that_it_leads_through(site
     assert str(shared) in why_withheld(link, ROLES)
 
 
+def test_what_cannot_be_looked_at_grants_nothing(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(path: Path) -> None:
+        raise FileNotFoundError(2, "No such file or directory", str(path))
+
+    monkeypatch.setattr("unveil.engine.granting.refuse_open_to_others", gone)
+    assert "cannot be told (No such file or directory)" in why_withheld(site, ROLES)
+    monkeypatch.undo()
+    (site / "inventory/profiles.yml").unlink()
+    assert why_withheld(site, ROLES).endswith("No such file or directory (read what it says now, write it anew)")
+
+
 @pytest.mark.root
 def test_another_owner_and_a_strangers_group_count(site: Path) -> None:
     file = site / "inventory/profiles.yml"

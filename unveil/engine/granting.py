@@ -55,7 +55,10 @@ def why_withheld(root: Path, profiles: Profiles, *, doubtful: bool = False) -> s
         try:
             refuse_open_to_others(root / INVENTORY / name)
         except RefusedError as error:
-            return f"{_WITHHELD}: {error.what} (read what it says now, write it anew, {error.hint})"
+            cure = ", ".join(filter(None, ("read what it says now, write it anew", error.hint)))
+            return f"{_WITHHELD}: {error.what} ({cure})"
+        except OSError as error:  # replaced while it was looked at
+            return f"{_WITHHELD}: who may write {root / INVENTORY / name} cannot be told ({error.strerror})"
     if doubtful:
         cure = "read what it says now; if that is right, send the watcher SIGHUP, or start it anew"
         return f"{_WITHHELD}: others could write {root / INVENTORY / _PROFILES} when it was read ({cure})"

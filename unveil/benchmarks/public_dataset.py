@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unveil.cli import draw
+from unveil.cli.eval import combinations_of, every_rule
 from unveil.cli.eval_tables import comparison_tables
 from unveil.detection.catalogue import DETECTORS
 from unveil.detection.detector_input import DetectorInput, Trait, select
@@ -31,7 +32,7 @@ from unveil.detection.ensemble import Ensemble
 from unveil.detection.rule import DEFAULT_RULE
 from unveil.engine.comparing import strengths, timed, train
 from unveil.engine.peers import peers
-from unveil.knowledge.comparison import Combination, Compared, ComparedWindow, standings
+from unveil.knowledge.comparison import Compared, ComparedWindow, standings
 from unveil.knowledge.labels import Interval
 from unveil.records.feature import FeatureId, FeatureLayout, FeatureVector
 from unveil.records.subsystem import Subsystem
@@ -46,7 +47,6 @@ _WINDOW_S = 10
 _SETTLE_S = 30
 _CORE = re.compile(r"procstat\.per_core_(\w+?)\d+")
 _GAUGE = re.compile(r"meminfo\.|procstat\.procs_|vmstat\.nr_(?!dirtied|written|vmscan|throttled|foll)")
-PAPER = ("zscore|isolation_forest|mahalanobis", "isolation_forest|mahalanobis")
 
 
 def main() -> None:
@@ -71,8 +71,8 @@ def main() -> None:
             advance(number)
     taken = {name: cost.nanoseconds / cost.windows / 1e3 for name, cost in costs.items() if cost.windows}
     judged = [_with_cost(each, taken) for each in judged]
-    names = dict.fromkeys([DEFAULT_RULE, *(kind.name for kind in kinds), *PAPER])
-    chosen = [Combination(name=name, members=tuple(name.split("|"))) for name in names]
+    known = tuple(kind.name for kind in DETECTORS)
+    chosen = combinations_of(DEFAULT_RULE, every_rule(known), known, tuple(kind.name for kind in others))
     print(f"{len(past)} runs of past, {len(scored)} scored, {len(learnt[0].ids)} features, windows of {_WINDOW_S} s")
     for title, columns, rows in comparison_tables(
         standings(judged, chosen, (0.005, 0.01, 0.02), ours=DEFAULT_RULE), ours=DEFAULT_RULE

@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
         if wanted.is_dir() or not wanted.parent.is_dir():
             raise UnwritableError(f"{wanted} cannot be written", hint="name a file in a folder that is there")
     known = tuple(kind.name for kind in DETECTORS)
-    rules = [parse_rule(text, known).text for text in arguments.rule or _every(known)]
+    rules = [parse_rule(text, known).text for text in arguments.rule or every_rule(known)]
     rates = arguments.false_alarms_per_day or [24.0]
     fingerprints = [fingerprint.name for fingerprint in usable_knowledge(arguments.kb).fingerprints]
     others = _peers() if arguments.peers else ()
@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
     each = len(plain)
     groups = [traces[at : at + each] for at in range(0, len(traces), each)]
     scores = [score(rule, rate, group, fingerprints) for (rule, rate), group in zip(asked, groups, strict=True)]
-    chosen = _combinations(DEFAULT_RULE, rules, known, others)
+    chosen = combinations_of(DEFAULT_RULE, rules, known, others)
     stood = standings(runs, chosen, arguments.at or [0.005, 0.01, 0.02], ours=DEFAULT_RULE)
     attributed = named(runs, chosen[0])
     tables = [
@@ -183,7 +183,9 @@ def _peers() -> tuple[str, ...]:
     return tuple(kind.name for kind in found)
 
 
-def _combinations(ours: str, rules: Sequence[str], known: tuple[str, ...], others: Sequence[str]) -> list[Combination]:
+def combinations_of(
+    ours: str, rules: Sequence[str], known: tuple[str, ...], others: Sequence[str]
+) -> list[Combination]:
     """Return what is compared: ours first, then what was asked for, then other people's."""
     from unveil.detection.rule import parse_rule
     from unveil.knowledge.comparison import Combination
@@ -198,7 +200,7 @@ def _combinations(ours: str, rules: Sequence[str], known: tuple[str, ...], other
 PAPERS = 3  # detectors of the paper; they come first
 
 
-def _every(known: tuple[str, ...]) -> list[str]:
+def every_rule(known: tuple[str, ...]) -> list[str]:
     """Return each detector, and each OR and each *k of n* of the paper's."""
     papers = known[:PAPERS]
     ors = ["|".join(chosen) for size in range(2, PAPERS + 1) for chosen in combinations(papers, size)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unveil.detection.calibration import MOST_EVIDENCE, Calibration
+from unveil.detection.calibration import MOST_EVIDENCE, OF_A_RANGE, OF_TRENDS, Calibration
 
 
 def seeded(windows: int = 600, seed: int = 0) -> Calibration:
@@ -92,3 +92,19 @@ def test_it_is_not_ready_before_thirty_scores_and_keeps_the_newest():
         calibration.push(float(score))
     assert calibration.ready
     assert calibration.scores().tolist() == list(range(30, 80))
+
+
+def test_the_scores_of_a_young_range_are_left_behind():
+    calibration = Calibration("shift", paces=OF_TRENDS, newest=OF_A_RANGE)
+    calibration.seed(np.concatenate([np.full(100, 5.0), np.zeros(500)]))
+    assert calibration.evidence(1.0) == MOST_EVIDENCE
+
+
+def test_the_slow_pace_tells_what_comes_and_goes_and_does_not_remember_it_for_long():
+    calibration = Calibration("shift", paces=OF_TRENDS, newest=OF_A_RANGE)
+    calibration.seed(np.zeros(600))
+    now_and_then = [calibration.vote(float(window % 3 == 0), rate=1e-3).anomalous for window in range(60)]
+    assert all(now_and_then[40:])
+    for _ in range(600):
+        calibration.vote(1.0, rate=1e-3)
+    assert not any([calibration.vote(0.0, rate=1e-3).anomalous for _ in range(30)][15:])

@@ -60,3 +60,16 @@ def test_an_empty_scope_is_possible() -> None:
 def test_a_features_own_floor_wins(floor: float) -> None:
     scope = select(LAYOUT, lambda _: Trait(subsystem=Subsystem.CPU, log=True, floor=floor))
     assert scope.floor.tolist() == [floor] * 3
+
+
+def test_one_event_more_is_never_farther_than_one_sigma() -> None:
+    scope = select(LAYOUT, lambda _: Trait(subsystem=Subsystem.CPU, log=True, counted=True))
+    few, some, many = 0.0, 3.0, 1000.0
+    centre = scope.forward(np.array([few, some, many]))
+    one_more = scope.forward(np.array([few, some, many]) + 1) - centre
+    np.testing.assert_allclose(scope.least(centre), np.maximum(one_more, LOG_FLOOR))
+
+
+def test_a_level_moves_by_a_part_of_itself_and_without_a_centre_the_floor_is_all_there_is() -> None:
+    scope = select(LAYOUT, lambda _: Trait(subsystem=Subsystem.CPU, log=False))
+    np.testing.assert_allclose(scope.least(np.array([300.0, 0.0, np.nan])), [9.0, LINEAR_FLOOR, LINEAR_FLOOR])

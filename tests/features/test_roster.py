@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from unveil.features.feature import Channels, Pick, Picked, Stat
 from unveil.features.roster import Roster
@@ -23,6 +24,13 @@ def nics(block: Block, facts: FactTable, *names: str) -> list[str]:
 def test_without_facts_a_name_tells_what_is_physical(block: Block, facts: Facts) -> None:
     named = ("bond0", "br-lan", "docker0", "eth0", "eth0.100", "lo", "veth1f", "virbr0", "wlan0", "ib0", "enp1s0")
     assert nics(block, facts({}), *named) == ["enp1s0", "eth0", "ib0", "wlan0"]
+
+
+def test_every_interface_is_in_the_sum_where_that_is_asked_for(block: Block, facts: Facts) -> None:
+    made = block({f"network.rx_bytes{{nic={name}}}": [1] for name in ("docker0", "eth0", "veth1f")}, 1.0)
+    roster = Roster([made.layout], facts({}))
+    assert roster.places(RX, HOST) == [(0, 1)]
+    assert roster.places(replace(RX, every=True), HOST) == [(0, 0), (0, 1), (0, 2)]
 
 
 def test_a_fact_knows_better_than_a_name(block: Block, facts: Facts) -> None:

@@ -39,11 +39,13 @@ class Pace:
         smoothing: weight of the newest window in the exponentially weighted mean.
         lowest: alarm level at least.
         excursion: height of an ordinary excursion, before any was seen.
+        fullest: of the alarm level, at which it is full: what has gone on for long shall not be remembered for long.
     """
 
     smoothing: float
     lowest: float
     excursion: float
+    fullest: float = math.inf
 
 
 # The quick pace tells a strong fault in 4 to 8 windows. The slow one tells a fault of which no window is stranger than
@@ -54,16 +56,31 @@ PACES = (
     Pace(smoothing=0.05, lowest=0.7, excursion=0.1),
 )
 
-# A trend is smooth already; what is over shall be over.
-QUICK = (Pace(smoothing=0.4, lowest=1.0, excursion=0.3),)
+# A trend is smooth already: the quick pace has what is over be over, the slow one tells what is little and stays.
+OF_TRENDS = (
+    Pace(smoothing=0.4, lowest=1.0, excursion=0.3),
+    Pace(smoothing=0.06, lowest=0.9, excursion=0.2, fullest=1.6),
+)
+# A range grows with its past, so the scores of the first minutes are those of another detector. Those count that stood
+# on at least a third of what is known now.
+OF_A_RANGE = 2 / 3
 
 
 class Calibration:
     """The newest held-out scores of one detector, and what they make of the next one."""
 
-    def __init__(self, detector: str, *, paces: tuple[Pace, ...] = PACES, capacity: int = 1800) -> None:
+    def __init__(
+        self, detector: str, *, paces: tuple[Pace, ...] = PACES, newest: float = 1.0, capacity: int = 1800
+    ) -> None:
+        """Begin without scores.
+
+        Args:
+            newest: share of the scores that is believed, the newest ones.
+            capacity: scores that are kept.
+        """
         self.detector = detector
         self._paces = paces
+        self._newest = newest
         self._ring = Ring(capacity, 1)
         self._sorted = np.empty(0, dtype=np.float32)
         self._tail_unit = 1.0
@@ -109,7 +126,8 @@ class Calibration:
         evidence = self._evidence(score, p_value)
         levels = [self.level(rate / len(self._paces), pace) for pace in range(len(self._paces))]
         for index, pace in enumerate(self._paces):
-            self._smooth[index] += pace.smoothing * (evidence - self._smooth[index])
+            smooth = self._smooth[index] + pace.smoothing * (evidence - self._smooth[index])
+            self._smooth[index] = min(smooth, pace.fullest * levels[index])
         smooth, level = max(zip(self._smooth, levels, strict=True), key=lambda pair: pair[0] / pair[1])
         return Vote(
             detector=self.detector,
@@ -143,6 +161,7 @@ class Calibration:
     def _refresh(self) -> None:
         self._fresh = 0
         scores = self.scores()
+        scores = scores[-max(int(len(scores) * self._newest), LEAST_SCORES) :]
         self._sorted = np.sort(scores)
         if not len(scores):
             return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from unveil.features.feature import Trouble
 from unveil.records.digest import sha256
 from unveil.records.subsystem import Subsystem
 
@@ -25,6 +26,7 @@ LOG_FLOOR = 0.2  # log1p units: a rate has to change by about a fifth to be one 
 LINEAR_FLOOR = 0.05  # own unit: made for shares in 0..1, of which a twentieth is one sigma
 RELATIVE_FLOOR = 0.03  # of the centre, for levels in other units (1755 MHz, 300 W)
 
+_HARMLESS = {Trouble.UP: -1, Trouble.DOWN: 1, Trouble.EITHER: 0}
 _LARGEST = 1e30  # beyond any unit; keeps the arithmetic below float32's own end
 
 
@@ -36,6 +38,8 @@ class Trait:
         log: compare on the scale of log1p (skewed rates and sizes) instead of the feature's own.
         judged: the detectors see it; otherwise only its reference is kept, for clauses such as ``deviates: down``.
         load: tells how much is done rather than how well; see ``features.load``.
+        trouble: which way it moves when something is wrong; the detectors of what stays leave the other way out.
+        counted: it counts events or tasks, so that one more of them is never farther than one sigma.
         floor: least standard deviation, in log1p units or the feature's own; None for the default of its scale.
     """
 
@@ -43,6 +47,8 @@ class Trait:
     log: bool
     judged: bool = True
     load: bool = False
+    trouble: Trouble = Trouble.EITHER
+    counted: bool = False
     floor: float | None = None
 
 
@@ -54,7 +60,8 @@ class DetectorInput:
         layout: the layout of the vectors that ``take`` understands.
         positions: shape (features,), where each stands in the vector.
         ids, subsystems: of each feature.
-        log, judged, load: shape (features,), see ``Trait``.
+        harmless: shape (features,), the way of each feature that means no harm: -1 down, 1 up, 0 neither.
+        log, judged, load, counted: shape (features,), see ``Trait``.
         floor: shape (features,), see ``Trait``.
     """
 
@@ -65,6 +72,8 @@ class DetectorInput:
     log: NDArray[np.bool_]
     judged: NDArray[np.bool_]
     load: NDArray[np.bool_]
+    harmless: NDArray[np.int8]
+    counted: NDArray[np.bool_]
     floor: NDArray[np.float64]
     index: dict[FeatureId, int] = field(init=False)
     place: dict[str, int] = field(init=False)
@@ -88,6 +97,17 @@ class DetectorInput:
     def digest(self) -> str:
         """Return what a saved reference or model must have been made for: the names and their scales, hashed."""
         return sha256(json.dumps([self.names, self.log.tolist()]).encode()).hexdigest()
+
+    def least(self, centre: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the least sigma of every feature, shape (features,).
+
+        Args:
+            centre: of the features, on the compared scale; NaN where there is none yet.
+        """
+        size = np.abs(centre)
+        one_more = np.log1p(np.exp(-size))  # log1p(x + 1) - log1p(x)
+        low = np.where(self.log, np.where(self.counted, one_more, 0.0), RELATIVE_FLOOR * size)
+        return np.where(np.isnan(size), self.floor, np.maximum(self.floor, low))
 
     def take(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the part of a vector's values that has a reference, NaN where absent.
@@ -130,6 +150,8 @@ def select(layout: FeatureLayout, trait: Callable[[FeatureId], Trait | None]) ->
         log=np.array([found.log for found in traits], dtype=np.bool_),
         judged=np.array([found.judged for found in traits], dtype=np.bool_),
         load=np.array([found.load for found in traits], dtype=np.bool_),
+        harmless=np.array([_HARMLESS[found.trouble] for found in traits], dtype=np.int8),
+        counted=np.array([found.counted for found in traits], dtype=np.bool_),
         floor=np.array([_floor(found) for found in traits], dtype=np.float64),
     )
 

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unveil.detection.calibration import PACES, QUICK, Calibration
+from unveil.detection.calibration import OF_A_RANGE, OF_TRENDS, Calibration
 from unveil.detection.catalogue import DETECTORS
+from unveil.detection.demand import staying, steady
 from unveil.detection.judgement import Judgement
 from unveil.detection.lens import Lens, Mounted
 from unveil.detection.model import TrainingSet
 from unveil.detection.reference import Reference, ReferenceSettings
 from unveil.detection.rule import DEFAULT_RULE, parse_rule
-from unveil.detection.spread import floored, spread, standardise
+from unveil.detection.spread import spread, standardise
 from unveil.detection.training import held_out
 from unveil.errors import BadInputError
 from unveil.records.verdict import State, Verdict, Vote
@@ -90,7 +91,7 @@ class Ensemble:
         self._saved: Arrays | None = None
         self._mounted: dict[str, Mounted] = {}
         self._fitted_for = (-1, -1)  # revision and regime of the reference that the watcher's own detectors stand on
-        self._calibrations = {kind.name: Calibration(kind.name, paces=QUICK if kind.slow else PACES) for kind in kinds}
+        self._calibrations = {kind.name: _calibration(kind) for kind in kinds}
         self._held = 0
         self._probation: deque[_Scored] = deque()
         self._unlearned: tuple[Judgement, _Scored | None] | None = None
@@ -119,7 +120,7 @@ class Ensemble:
             return judgement
         self._fit_own(reference)
         trend = reference.follow(residual)
-        stays = np.where(_steady(reference.scope), trend, np.nan)
+        stays = staying(reference.scope, trend)
         seen = {
             mounted.lens: mounted.lens.look(stays if mounted.lens.slow else heard) for mounted in self._mounted.values()
         }
@@ -199,7 +200,7 @@ class Ensemble:
             raise BadInputError("there is nothing to train on yet", hint="wait until the reference is warm")
         self._next_training = self._age + min(max(self._age, reference.windows), _RETRAIN_EVERY)
         scope, chosen = reference.scope, np.flatnonzero(reference.scope.judged)
-        floor = _floor(reference)
+        floor = reference.scope.least(reference.centre)
         return TrainingSet(
             names=tuple(scope.names[position] for position in chosen),
             residuals=reference.residuals()[:, chosen],
@@ -301,15 +302,15 @@ class Ensemble:
         residuals = reference.residuals()
         own = tuple(kind for kind in self._kinds if not kind.in_child and not kind.slow)
         chosen = np.flatnonzero(reference.scope.judged)
-        floor = _floor(reference)[chosen]
+        floor = reference.scope.least(reference.centre)[chosen]
         scores = held_out(residuals[:, chosen], floor, kinds=own, estimators=None) | self._slow_held_out(reference)
         for kind in self._kinds:
             self._calibrations[kind.name].seed(scores.get(kind.name, np.empty(0)))
 
     def _slow_held_out(self, reference: Reference) -> dict[str, NDArray[np.float64]]:
-        chosen = np.flatnonzero(_steady(reference.scope))
+        chosen = np.flatnonzero(steady(reference.scope))
         kinds = tuple(kind for kind in self._kinds if kind.slow)
-        floor = _floor(reference)[chosen]
+        floor = reference.scope.least(reference.centre)[chosen]
         return held_out(reference.trends()[:, chosen], floor, kinds=kinds, estimators=None, gap=_PROBATION)
 
     def _fit_own(self, reference: Reference) -> None:
@@ -322,10 +323,10 @@ class Ensemble:
         scale = reference.scale[chosen]
         z = standardise(reference.residuals(_KIN_OVER)[:, chosen], scale)
         lens = Lens(positions=chosen, own=np.arange(len(chosen)), scale=scale)
-        steady = np.flatnonzero(_steady(reference.scope))
-        rows = reference.trends()[:, steady]
-        strays = np.maximum(np.nan_to_num(spread(rows)), _floor(reference)[steady])
-        slow = Lens(positions=steady, own=np.arange(len(steady)), scale=strays, slow=True)
+        kept = np.flatnonzero(steady(reference.scope))
+        rows = reference.trends()[:, kept]
+        strays = np.maximum(np.nan_to_num(spread(rows)), reference.scope.least(reference.centre)[kept])
+        slow = Lens(positions=kept, own=np.arange(len(kept)), scale=strays, slow=True)
         past = standardise(rows, strays)
         for kind in self._kinds:
             if not kind.in_child:
@@ -383,13 +384,5 @@ class Ensemble:
             self._calibrations[name].push(score)
 
 
-def _steady(scope: DetectorInput) -> NDArray[np.bool_]:
-    """Return which features a slow detector judges."""
-    return scope.judged & ~scope.load
-
-
-def _floor(reference: Reference) -> NDArray[np.float64]:
-    """Return the least sigma of every feature, shape (features,)."""
-    scope = reference.scope
-    floor = floored(np.zeros(len(scope.ids)), centre=reference.centre, floor=scope.floor, log=scope.log)
-    return np.where(np.isnan(floor), scope.floor, floor)
+def _calibration(kind: DetectorKind) -> Calibration:
+    return Calibration(kind.name, paces=OF_TRENDS, newest=OF_A_RANGE) if kind.slow else Calibration(kind.name)

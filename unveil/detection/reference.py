@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unveil.detection.history import Ring, ThinnedRing, realign
-from unveil.detection.spread import MIN_VALUES, floored, median, spread, standardise
+from unveil.detection.spread import MIN_VALUES, median, spread, standardise
 from unveil.detection.trend import Trend, trends
 from unveil.errors import BadInputError
 
@@ -224,7 +224,7 @@ class Reference:
         young = np.isnan(spreads) & ~np.isnan(self.centre)  # appeared lately: its values are there, residuals are not
         if young.any():
             spreads[young] = spread(values[:, young] - self.centre[young])
-        self.scale = floored(spreads, centre=self.centre, floor=self.scope.floor, log=self.scope.log)
+        self.scale = np.maximum(spreads, self.scope.least(self.centre))
         self.revision += 1
         self._since_refresh = 0
         self._expectations = self._in_own_units()

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unveil.detection.detector_input import RELATIVE_FLOOR
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -47,14 +45,6 @@ def spread(residuals: NDArray[np.floating], *, least: int = MIN_VALUES) -> NDArr
     pulled[np.isnan(ordered)] = 0.0
     mean_square = np.square(pulled).sum(axis=1) / np.maximum(count, 1)
     return np.where(count >= least, np.sqrt(mean_square), np.nan)
-
-
-def floored(
-    spreads: NDArray[np.float64], *, centre: NDArray[np.float64], floor: NDArray[np.float64], log: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """Return spreads that are never below the floor; for levels, nor below a small part of the centre."""
-    least = np.where(log, floor, np.maximum(floor, RELATIVE_FLOOR * np.abs(centre)))
-    return np.maximum(spreads, least)
 
 
 def standardise(residuals: NDArray[np.floating], scale: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -19,7 +19,7 @@ from unveil.detection.ensemble import Ensemble, EnsembleSettings
 from unveil.engine.trail import Trail
 from unveil.features.catalogue import FEATURES
 from unveil.features.extract import Extractor
-from unveil.features.load import is_load
+from unveil.features.load import COUNTS, WORK, is_load
 from unveil.features.progress import Progress
 from unveil.matching.correlate import Correlator
 from unveil.matching.episodes import EpisodeTracker
@@ -234,7 +234,13 @@ class Pipeline:
             if not declared.detect and feature.name not in self._compared:
                 return None
             return Trait(
-                subsystem=declared.subsystem, log=declared.log, judged=declared.detect, load=is_load(feature.name)
+                subsystem=declared.subsystem,
+                log=declared.log,
+                judged=declared.detect,
+                load=is_load(feature.name),
+                trouble=declared.trouble,
+                counted=declared.unit in COUNTS,
+                floor=WORK.get(feature.name),
             )
 
         return select(layout, trait)

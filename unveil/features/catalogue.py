@@ -12,7 +12,7 @@ from unveil.features.levels import GPU_LEVELS, HOST_LEVELS, PART_LEVELS
 from unveil.features.locality import HOST_LOCALITY, PART_LOCALITY
 from unveil.features.network_stack import HOST_STACK, NIC_STACK
 from unveil.features.perf_events import NIC_DRIVER, PERF_EVENTS
-from unveil.features.progress import PROGRESS
+from unveil.features.progress import PROGRESS, WORK_MOVED
 from unveil.features.rates import HOST_RATES, PART_RATES
 from unveil.features.ratios import (
     CGROUP_RATIOS,
@@ -59,6 +59,7 @@ FEATURES: dict[str, Feature] = {
         *HUGE_PAGES,
         *PERF_EVENTS,
         *HOST_RELATIONS,
+        WORK_MOVED,
         *PROGRESS,
         # of its parts
         *CGROUP_RATIOS,

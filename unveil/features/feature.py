@@ -85,6 +85,7 @@ class Channels:
             metric that is only there per NIC or disk is the sum over the physical ones.
         where: qualifiers that they have besides, with their values, e.g. the vector of a softirq.
         loose: they may have further labels.
+        every: the host's sum is over virtual NICs and disks, too: what moves between its own guests is counted.
         whole: the host's sum even where the feature is per entity: the denominator of "its part of all".
         pick: which channels belong to the entity, where that is a matter of facts and not of a label.
     """
@@ -94,6 +95,7 @@ class Channels:
     over: tuple[str, ...] = ()
     where: tuple[tuple[str, str], ...] = ()
     loose: bool = False
+    every: bool = False
     whole: bool = False
     pick: Pick | None = None
 

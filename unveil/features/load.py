@@ -17,7 +17,7 @@ LOAD = (
     # events that come with the work
     "cpu.context_switches", "cpu.forks", "cpu.interrupts", "cpu.device_irqs", "cpu.ipi_", "cpu.softirq.",
     "cpu.softirq_hi", "cpu.softirq_imbalance", "cpu.softirq_timer", "cpu.softirq_sched", "cpu.softirq_rcu",
-    "cpu.softirq_hrtimer", "cpu.softirq_block", "cpu.softirq_irq_poll",
+    "cpu.softirq_hrtimer", "cpu.softirq_net_rx", "cpu.softirq_block", "cpu.softirq_irq_poll",
     # memory: how much of it, how often new, how much of it dirty
     "memory.available", "memory.anon_huge_share", "memory.file_huge_share", "memory.page_tables_share",
     "memory.page_faults", "memory.cgroup_page_faults", "memory.cgroup_limit_share", "memory.node_free_share",
@@ -36,6 +36,18 @@ LOAD = (
     "gpu.power_imbalance", "gpu.power_to_limit", "gpu.power_per_util", "gpu.temperature", "gpu.pcie_rx", "gpu.pcie_tx",
 )  # fmt: skip
 """Beginnings of the names of such features."""
+
+WORK = {"cpu.work_moved.rate": 0.03}
+"""Features that tell how much gets done, and are no load: less of it is worse, unless less was wanted. Each with its
+least sigma in log1p units: what is a twentieth slower has to be told."""
+INSTEAD = {"memory.thp_fault_alloc.rate": "memory.page_faults.rate"}
+"""What comes with the work, so that less of it means something only where there is more of another instead."""
+BUSY = ("cpu.busy.rate",)
+"""What falls where less is wanted of the host."""
+WAITS = ("cpu.psi_some.rate", "memory.psi_some.rate", "storage.psi_some.rate")
+"""What rises where work is kept waiting."""
+COUNTS = frozenset(("1/s", "tasks", "requests"))
+"""Units of features that count; the first of something is no change yet."""
 
 
 def is_load(name: str) -> bool:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unveil.features.families import single
-from unveil.features.feature import Stat, Trouble, feature
+from unveil.features.feature import Channels, Formula, Stat, Trouble, feature
 from unveil.features.rhythm import RhythmTracker, Sight
 from unveil.records.metric import Channel
 from unveil.records.sample import Layout, SampleBlock, Tier
@@ -38,6 +38,15 @@ _GAP = 3  # samples: never less
 _LAYOUTS = 8  # of a tier's sources, that are remembered
 _SILENT = 8  # windows without a sample, after which what was told is old: the source stopped or is read less often
 _OF_DEVICES = frozenset(("NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET"))  # the others follow the clock
+
+WORK_MOVED = feature(
+    "cpu.work_moved.rate",
+    "bytes sent by all NICs, those of guests and containers as well: how much gets done, where work is divided",
+    Formula(numerator=(Channels(metric=SENT, stat=Stat.RATE, over=("nic",), every=True),)),
+    unit="bytes/s",
+    trouble=Trouble.DOWN,
+)
+"""Seen by the detectors: less of it is slower work, unless less was wanted; see ``unveil.detection.demand``."""
 
 PROGRESS = tuple(
     feature(f"{metric}.last", meaning, single(metric, Stat.LAST), unit=unit, trouble=trouble, detect=False)

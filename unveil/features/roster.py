@@ -129,7 +129,8 @@ class Roster:
     def groups(self, channels: Channels, kind: EntityKind) -> Mapping[str, list[int]]:
         """Return the codes of a selection that facts have no say in, by key of the entities of a kind."""
         homes = self._homes.get(channels.metric, ())
-        own = () if kind is not EntityKind.HOST or _DEVICES.isdisjoint(channels.over) else self._own
+        all_count = kind is not EntityKind.HOST or channels.every or _DEVICES.isdisjoint(channels.over)
+        own = () if all_count else self._own
         if len(homes) == 1:
             return homes[0].groups(channels, kind, own)
         found = self._found.get((channels, kind))

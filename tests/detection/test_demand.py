@@ -1,0 +1,77 @@
+"""Slower work is told from less work, and what is harmless from what is not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unveil.detection.demand import staying
+from unveil.detection.detector_input import Trait, select
+from unveil.features.catalogue import FEATURES
+from unveil.features.feature import Trouble
+from unveil.features.load import BUSY, INSTEAD, WAITS, WORK, is_load
+from unveil.records.feature import FeatureId, FeatureLayout
+from unveil.records.subsystem import Subsystem
+
+WORKED, BUSY_SHARE, WAITED = next(iter(WORK)), BUSY[0], "storage.psi_some.rate"
+HUGE, SMALL = "memory.thp_fault_alloc.rate", "memory.page_faults.rate"
+RETRANSMITTED, FREE = "network.tcp_retrans.rate", "memory.swap_free_share.last"
+NAMES = (WORKED, BUSY_SHARE, WAITED, HUGE, SMALL, RETRANSMITTED, FREE)
+
+
+def trait(feature: FeatureId) -> Trait:
+    declared = FEATURES[feature.name]
+    return Trait(subsystem=Subsystem.CPU, log=declared.log, load=is_load(feature.name), trouble=declared.trouble)
+
+
+def shown(name: str, **trends: float) -> float:
+    """Return what a slow detector sees of a feature, the trends of which are given by the names above."""
+    scope = select(FeatureLayout(tuple(map(FeatureId, NAMES))), trait)
+    trend = np.array([trends.get(label, 0.0) for label in ("work", "busy", "wait", "huge", "small", "again", "free")])
+    return float(staying(scope, trend)[scope.place[name]])
+
+
+@pytest.mark.parametrize(
+    ("trends", "seen"),
+    [
+        ({"work": -0.3}, True),  # as busy as ever, and less gets done
+        ({"work": -0.3, "busy": -0.4, "wait": 0.3}, True),  # less busy, because it waits
+        ({"work": -0.3, "busy": -0.4}, False),  # less was wanted
+        ({"work": -5.0}, False),  # nothing is done any more: that is over, not slow
+        ({"work": 0.3}, False),  # more gets done
+    ],
+)
+def test_less_work_counts_unless_less_was_wanted(trends: dict[str, float], seen: bool) -> None:
+    assert (shown(WORKED, **trends) == trends["work"]) is seen
+
+
+def test_fewer_huge_pages_count_where_small_ones_take_their_place_and_so_does_the_way_back() -> None:
+    assert shown(HUGE, huge=-4.0, small=1.5) == -4.0
+    assert shown(HUGE, huge=4.0, small=-1.5) == 4.0
+    assert np.isnan(shown(HUGE, huge=-4.0))
+    assert np.isnan(shown(HUGE, huge=-4.0, small=-1.5))
+    assert np.isnan(shown(HUGE, huge=4.0, small=1.5))
+
+
+def test_the_way_that_means_no_harm_is_left_out() -> None:
+    assert shown(RETRANSMITTED, again=2.0) == 2.0
+    assert np.isnan(shown(RETRANSMITTED, again=-2.0))
+    assert shown(FREE, free=-0.5) == -0.5
+    assert np.isnan(shown(FREE, free=0.5))
+
+
+def test_the_load_is_not_shown() -> None:
+    assert np.isnan(shown(BUSY_SHARE, busy=0.4))
+
+
+def test_what_is_absent_stays_absent_and_excuses() -> None:
+    scope = select(FeatureLayout((FeatureId(WORKED), FeatureId(HUGE))), trait)
+    assert np.isnan(staying(scope, np.array([np.nan, np.nan]))).all()
+    assert np.isnan(staying(scope, np.array([-1.0, -1.0]))).all()
+
+
+def test_what_is_named_here_is_seen_by_the_detectors() -> None:
+    named = {*WORK, *BUSY, *WAITS, *INSTEAD, *INSTEAD.values()}
+    assert [name for name in named if not FEATURES[name].detect] == []
+    assert [name for name in (*WORK, *INSTEAD) if is_load(name)] == []
+    assert {FEATURES[name].trouble for name in WORK} == {Trouble.DOWN}

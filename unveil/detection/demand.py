@@ -1,0 +1,65 @@
+"""Demand: whether less gets done because less is wanted.
+
+A neighbour that takes CPU time or memory bandwidth leaves hardly a trace but that the work of this host advances more
+slowly. So a fall of what gets done counts for the slow detectors, and is excused where the host has less to do: where
+its CPUs are less busy than usual, and nothing waits more than usual. What has stopped altogether is not slow but over.
+The excuse is for what is judged, not for the past: a range that the work has had is ordinary, whatever the reason.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unveil.features.load import BUSY, INSTEAD, WAITS, WORK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from unveil.detection.detector_input import DetectorInput
+
+_LESS = 0.05  # share of CPU time, or of time, that makes a difference
+_MORE = 0.1  # log units
+_OVER = 3.0  # log units: a twentieth of what was usual
+
+
+def steady(scope: DetectorInput) -> NDArray[np.bool_]:
+    """Return which features a slow detector judges."""
+    return scope.judged & ~scope.load
+
+
+def staying(scope: DetectorInput, trend: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what a slow detector is shown of a trend: NaN where it tells the load or is excused.
+
+    Args:
+        trend: distances from the centre on the compared scale, shape (features,), NaN where absent.
+    """
+    shown = np.where(steady(scope), trend, np.nan)
+    shown[shown * scope.harmless > 0] = np.nan
+    wanted = _wanted(scope, trend)
+    for at in _places(scope, WORK):
+        if shown[at] < -_OVER or not wanted:
+            shown[at] = np.nan
+    for name, instead in INSTEAD.items():
+        if not _swapped(scope, trend, name, instead):
+            shown[_places(scope, (name,))] = np.nan
+    return shown
+
+
+def _wanted(scope: DetectorInput, trend: NDArray[np.float64]) -> bool:
+    """Return whether as much is wanted of the host as usual, as far as is known."""
+    busy = any(trend[at] > -_LESS for at in _places(scope, BUSY))
+    return busy or any(trend[at] > _LESS for at in _places(scope, WAITS))
+
+
+def _swapped(scope: DetectorInput, trend: NDArray[np.float64], name: str, instead: str) -> bool:
+    """Return whether one came down and the other went up, or the other way round."""
+    one, other = (trend[_places(scope, (each,))].tolist() for each in (name, instead))
+    return bool(one and other and abs(other[0]) > _MORE and one[0] * other[0] < 0)
+
+
+def _places(scope: DetectorInput, names: Iterable[str]) -> list[int]:
+    return [at for name in names if (at := scope.place.get(name)) is not None]

@@ -85,6 +85,7 @@ def test_gpus_come_from_their_child_with_settings_of_their_newest_sample(
             blocks = watch_for(observation, 10)
             seen |= {channel.metric for block in blocks for channel in block.layout.channels}
         assert "gpu.util" in seen
+        assert observation.reads_gpus
         assert observation.gpu_settings() == {f"nvml:{nvml.uuid()}/power_limit": "350\n"}
         facts = observation.refresh_facts(time.monotonic_ns())
         assert [fact.value for fact in facts.of("gpu.power_limit")] == [350.0]

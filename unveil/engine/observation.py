@@ -86,6 +86,11 @@ class Observation:
         self._gpus_changed = False
         return self.facts
 
+    @property
+    def reads_gpus(self) -> bool:
+        """Return whether some GPU is read: what its child says is to be looked at each second."""
+        return self.gpu is not None and bool(self.gpu.ages())
+
     def gpu_settings(self) -> dict[str, str]:
         """Return the text of each GPU setting as of its newest sample, at most a second or two old."""
         return self.gpu.settings() if self.gpu is not None else {}

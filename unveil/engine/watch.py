@@ -290,7 +290,7 @@ class Watch:
             outcomes = self.pipeline.push(self.observation.collect(now_ns), wall_s=wall_s, facts=self.facts)
             self.meter.second(outcomes)
             going_on = self.pipeline.episodes.open
-            self.attention.look(outcomes, going_on, busy=self.runs.active > 0)
+            self.attention.look(outcomes, going_on, busy=self.runs.active > 0 or self.observation.reads_gpus)
             seconds = [(outcome.summary, outcome.changed) for outcome in outcomes]
             if outcomes and now_ns >= self._follow_ns:
                 self._follow_ns = now_ns + int(1e9 * FOLLOW_S)

@@ -60,7 +60,7 @@ def _pings(_megabytes: int) -> tuple[Callable[[], None], float]:
             except TimeoutError:
                 break
 
-    return step, 0.005
+    return step, 0.05
 
 
 def _computes(_megabytes: int) -> tuple[Callable[[], None], float]:

@@ -63,7 +63,7 @@ class Fault:
         look: what is recorded before, after apply, after the second and after the rollback, beside the settings.
         inject: makes the fault once the workload runs; returns nothing.
         by_playbook: the watcher plays the playbook with a real ansible-playbook, verifies and rolls back. That takes a
-            minute here, so the others have their modules called as Ansible does.
+            minute here, so those that other machines can have, too, have their modules called as Ansible does.
     """
 
     name: str
@@ -142,7 +142,7 @@ def huge(patient: Patient) -> dict[str, Any]:
 
 FAULTS = (
     Fault("numa", "workload_memory_remote", "cgroup:/guest-numa", ("trains", 96, "0"), pages_by_node, by_playbook=True),
-    Fault("irq", "nic_irq_away_from_nic", "nic:eth0", ("pings", 0, "1"), irq_state, misplace_irqs),
+    Fault("irq", "nic_irq_away_from_nic", "nic:eth0", ("pings", 0, "1"), irq_state, misplace_irqs, by_playbook=True),
     Fault("huge", "reduced_huge_page_coverage", "cgroup:/guest-huge", ("trains", 216, "1"), huge),
     Fault("quota", "cgroup_cpu_quota_throttling", "cgroup:/guest-quota", ("computes", 0, ""), throttling, limit),
 )  # fmt: skip

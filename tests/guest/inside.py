@@ -1,11 +1,12 @@
 """What runs in the guest: a watcher, the ill workloads, and the whole way from each fault to its fix and back.
 
 Everything goes through the project's own doors: the shipped fingerprints match and the plan is the watcher's. Of the
-fault that no other machine of ours can have, memory on the wrong node, the watcher plays the shipped playbook with a
-real ansible-playbook, verifies and rolls back. That takes a minute on an emulated CPU, so the modules of the other
-playbooks are called as Ansible calls them, and the watcher's code for settings puts back what they wrote. The faults
-are of different kinds and in different cgroups, so all are gone through at once. What was there before, between and
-after is said as JSON lines; the host side judges it. Nothing here takes a speed for a proof.
+faults that no other machine of ours can have, memory and interrupts on the wrong node, the watcher plays the shipped
+playbooks with a real ansible-playbook, one after the other, verifies and rolls back. That takes a minute each on an
+emulated CPU, so the modules of the other playbooks are called as Ansible calls them, and the watcher's code for
+settings puts back what they wrote. The faults are of different kinds and in different cgroups, so all are gone through
+at once. What was there before, between and after is said as JSON lines; the host side judges it. Nothing here takes a
+speed for a proof.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 STATE = Path("/run/unveil")
 LOG = Path("/run/watch.log")
 SPEAKING = threading.Lock()
+PLAYING = threading.Lock()  # there are not the CPUs for two playbooks at a time
 BUSY = {"planned", "approved", "applying", "verifying", "rolling_back"}
 
 
@@ -224,15 +226,16 @@ class Treatment(threading.Thread):
     def _by_playbook(self, run: dict[str, Any]) -> None:
         """Approve, apply, verify and roll back as an operator does it; the watcher and ansible-playbook act."""
         told, applied_s = self.told, time.monotonic()
-        for order in ("approve", "apply"):  # refused while the newest window does not tell whether it still matches
-            given = partial(self._client.call, order, id=run["id"], hash=run["plan"]["hash"])
-            self.wait(f"taken: {order}", lambda given=given: given() or True, seconds=90)
-        told["ended"] = self.wait("applied and verified", lambda: self._ended(run["id"]), seconds=300)
+        with PLAYING:
+            for order in ("approve", "apply"):  # refused while the newest window does not tell if it still matches
+                given = partial(self._client.call, order, id=run["id"], hash=run["plan"]["hash"])
+                self.wait(f"taken: {order}", lambda given=given: given() or True, seconds=120)
+            told["ended"] = self.wait("applied and verified", lambda: self._ended(run["id"]), seconds=300)
         story = self._client.call("run", id=run["id"])["run"]["steps"]
         told["steps"] = [f"{each['state']}: {each['cause']} {each['detail']}" for each in story]
         self._applied(run, since=applied_s)
         self._client.call("rollback", id=run["id"])
-        told["rolled_back"] = self.wait("rolled back", lambda: self._ended(run["id"], but="kept"), seconds=60)
+        told["rolled_back"] = self.wait("rolled back", lambda: self._ended(run["id"], but="kept"), seconds=120)
 
     def _by_modules(self, run: dict[str, Any]) -> None:
         """Apply with the playbook's modules, see the episode clear, and put back with the watcher's settings code."""

@@ -136,18 +136,7 @@ class Watch:
         self._housekeeping = Housekeeping(self, metrics)
         self.observation = Observation(self.config.host_root, gpu=self.config.gpu)
         opened.callback(self.observation.close)
-        self.pipeline = Pipeline(
-            watch=self.number,
-            fingerprints=self.knowledge.current.fingerprints,
-            generation=self.knowledge.current.generation,
-            correlations=self.knowledge.current.correlations,
-            filters=self.knowledge.current.filters,
-            host=self.host,
-            new_id=lambda: f"e{os.urandom(6).hex()}",
-            settings=EnsembleSettings(
-                rule=self.config.rule, false_alarms_per_hour=self.config.false_alarms_per_day / 24
-            ),
-        )
+        self.pipeline = self._new_pipeline()
         left = self.queries.episodes(limit=10_000, open_only=True)
         self.journalling.episodes(self.pipeline.episodes.restore(left, self.started_s), self.started_s)
         self.training = Training(self.state_dir, self.pipeline.ensemble)
@@ -168,6 +157,20 @@ class Watch:
         opened.callback(self._server.close)
         self.open_door()
         self._wake = self._server.wake
+
+    def _new_pipeline(self) -> Pipeline:
+        return Pipeline(
+            watch=self.number,
+            fingerprints=self.knowledge.current.fingerprints,
+            generation=self.knowledge.current.generation,
+            correlations=self.knowledge.current.correlations,
+            filters=self.knowledge.current.filters,
+            host=self.host,
+            new_id=lambda: f"e{os.urandom(6).hex()}",
+            settings=EnsembleSettings(
+                rule=self.config.rule, false_alarms_per_hour=self.config.false_alarms_per_day / 24
+            ),
+        )
 
     def _run_driver(self) -> RunDriver:
         return RunDriver(

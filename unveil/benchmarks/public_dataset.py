@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--peers", action="store_true", help="other people's detectors, too")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--settle", type=int, default=_SETTLE_S, help="seconds after an injection that are not judged")
     arguments = parser.parse_args()
     others, absent = peers() if arguments.peers else ((), {})
     for name, reason in absent.items():
@@ -70,7 +72,10 @@ def main() -> None:
             judged.append(_judge(run, learnt, kinds))
             advance(number)
     taken = {name: cost.nanoseconds / cost.windows / 1e3 for name, cost in costs.items() if cost.windows}
-    judged = [_with_cost(each, taken) for each in judged]
+    judged = [
+        replace(each, cost_us=taken, intervals=_intervals(run, each.seconds, arguments.settle))
+        for each, run in zip(judged, scored, strict=True)
+    ]
     known = tuple(kind.name for kind in DETECTORS)
     chosen = combinations_of(DEFAULT_RULE, every_rule(known), known, tuple(kind.name for kind in others))
     print(f"{len(past)} runs of past, {len(scored)} scored, {len(learnt[0].ids)} features, windows of {_WINDOW_S} s")
@@ -139,22 +144,16 @@ def _judge(run: dict[str, Any], learnt: tuple[FeatureLayout, Ensemble], kinds: t
         )
     seconds = windows[-1].end_s
     return Compared(
-        recording=run["run"], workload="", seconds=seconds, windows=tuple(windows), intervals=_intervals(run, seconds),
+        recording=run["run"], workload="", seconds=seconds, windows=tuple(windows), intervals=(),
         right={}, cost_us={},
     )  # fmt: skip
-
-
-def _with_cost(run: Compared, taken: dict[str, float]) -> Compared:
-    from dataclasses import replace
-
-    return replace(run, cost_us=taken)
 
 
 def _timed_rows(run: dict[str, Any]) -> list[tuple[float, NDArray[np.float64]]]:
     return [(float(number * _WINDOW_S), row) for number, row in enumerate(run["rows"])]
 
 
-def _intervals(run: dict[str, Any], seconds: float) -> tuple[Interval, ...]:
+def _intervals(run: dict[str, Any], seconds: float, settle_s: int) -> tuple[Interval, ...]:
     """Return the injections, and the healthy time before, between and after them."""
     faulty = [
         Interval(from_s=float(a["start_s"]), to_s=float(a["end_s"]), labels=frozenset({a["kind"]}))
@@ -164,7 +163,7 @@ def _intervals(run: dict[str, Any], seconds: float) -> tuple[Interval, ...]:
     for each in sorted(faulty, key=lambda each: each.from_s):
         if each.from_s > from_s:
             healthy.append(Interval(from_s=from_s, to_s=each.from_s, labels=frozenset()))
-        from_s = max(from_s, each.to_s + _SETTLE_S)
+        from_s = max(from_s, each.to_s + settle_s)
     if from_s < seconds:
         healthy.append(Interval(from_s=from_s, to_s=seconds, labels=frozenset()))
     return (*faulty, *healthy)

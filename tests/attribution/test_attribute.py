@@ -17,7 +17,11 @@ from unveil.records.subsystem import Subsystem
 from unveil.records.verdict import State, Verdict
 
 WIDTH = 9
-IDS = tuple(FeatureId(f"{tuple(Subsystem)[index % 6]}.m{index}.rate") for index in range(WIDTH))
+WORKED = "cpu.work_moved.rate"
+IDS = (
+    *(FeatureId(f"{tuple(Subsystem)[index % 6]}.m{index}.rate") for index in range(WIDTH - 1)),
+    FeatureId(WORKED),
+)
 
 
 def reference() -> Reference:
@@ -103,3 +107,14 @@ def test_there_is_nothing_to_attribute_while_the_reference_warms_up():
     assert found.window == 7
     assert found.features == ()
     assert found.subsystems == {}
+
+
+def test_less_work_is_named_only_where_a_detector_names_no_cause():
+    outcome, cause = np.zeros(WIDTH), np.zeros(WIDTH)
+    outcome[-1] = cause[-1] = 9.0
+    cause[3] = 1.0
+    alone = attribute(judgement({"shift": outcome}))
+    assert [str(share.feature) for share in alone.features] == [WORKED]
+    beside = attribute(judgement({"shift": cause}))
+    assert [share.feature for share in beside.features] == [IDS[3]]
+    assert beside.subsystems[IDS[3].name.partition(".")[0]] == 1.0

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from unveil.features.load import WORK
 from unveil.records.attribution import Attribution, FeatureShare
 from unveil.records.subsystem import Subsystem
 
@@ -19,7 +20,8 @@ def attribute(judgement: Judgement, *, largest: int | None = None) -> Attributio
     """Return who moved a verdict.
 
     Each detector's contributions are brought to a sum of one; shares are their mean over the detectors that decided
-    (see ``Judgement.contributions``), so that no detector speaks louder for having larger numbers.
+    (see ``Judgement.contributions``), so that no detector speaks louder for having larger numbers. How much gets done
+    is what every fault lowers, of whatever subsystem: it has a share only where a detector names nothing else.
 
     Args:
         largest: list only so many features; the subsystems are over all of them nevertheless.
@@ -54,7 +56,11 @@ def attribute(judgement: Judgement, *, largest: int | None = None) -> Attributio
 def _shares(judgement: Judgement) -> NDArray[np.float64] | None:
     """Return shares, shape (features,), that sum to one; None where nothing contributed."""
     present = ~np.isnan(judgement.values)
-    voices = [np.where(present, contributions, 0.0) for contributions in judgement.contributions.values()]
+    place = judgement.reference.scope.place
+    outcomes = [place[name] for name in WORK if name in place]
+    voices = [
+        _causes(np.where(present, contributions, 0.0), outcomes) for contributions in judgement.contributions.values()
+    ]
     loud = [voice / voice.max() for voice in voices if voice.size and voice.max() > 0.0]
     if not loud:
         return None
@@ -64,3 +70,10 @@ def _shares(judgement: Judgement) -> NDArray[np.float64] | None:
     shares /= len(loud)
     shares /= shares.sum()
     return shares
+
+
+def _causes(voice: NDArray[np.float64], outcomes: list[int]) -> NDArray[np.float64]:
+    """Return a detector's contributions without the outcomes, where anything else contributed."""
+    causes = voice.copy()
+    causes[outcomes] = 0.0
+    return causes if causes.any() else voice

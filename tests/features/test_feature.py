@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from unveil.features.catalogue import FEATURES
 from unveil.features.feature import Across, Channels, FactNumber, Formula, Pick, Stat, feature
 from unveil.records.entity import EntityKind
 from unveil.records.subsystem import Subsystem
@@ -40,3 +41,9 @@ def test_an_entity_without_channels_of_its_own_gets_the_hosts_value() -> None:
     assert Channels(metric="gpu.util", stat=Stat.MEAN, over=("gpu",), whole=True).whole_for(EntityKind.GPU)
     assert FactNumber(fact="memory.total").whole_for(EntityKind.GPU)
     assert not FactNumber(fact="network.nic_speed", per=EntityKind.NIC).whole_for(EntityKind.NIC)
+
+
+def test_a_softirq_tells_of_the_subsystem_that_it_is_run_for() -> None:
+    assert FEATURES["cpu.softirq_net_tx.rate"].subsystem is Subsystem.NETWORK
+    assert FEATURES["cpu.softirq_block.rate"].subsystem is Subsystem.STORAGE
+    assert FEATURES["cpu.softirq_timer.rate"].subsystem is Subsystem.CPU

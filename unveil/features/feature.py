@@ -59,6 +59,11 @@ class Trouble(StrEnum):
 
 Labels = Mapping[str, str]
 
+_SERVED = {
+    "softirq_net_tx": Subsystem.NETWORK, "softirq_net_rx": Subsystem.NETWORK,
+    "softirq_block": Subsystem.STORAGE, "softirq_irq_poll": Subsystem.STORAGE,
+}  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Picked:
@@ -174,8 +179,9 @@ class Feature:
 
     @property
     def subsystem(self) -> Subsystem:
-        """Return the subsystem, which is the first word of the name."""
-        return Subsystem(self.name.partition(".")[0])
+        """Return the subsystem: the first word of the name, or for a softirq the one that it is run for."""
+        first, metric, _ = self.name.split(".", 2)
+        return _SERVED.get(metric) or Subsystem(first)
 
 
 def feature(

@@ -169,7 +169,8 @@ def test_interrupts_of_a_nic_go_to_the_cpus_next_to_it_and_back(story: Story) ->
 
 def test_memory_of_a_running_workload_becomes_huge_and_the_setting_goes_back(story: Story) -> None:
     told = story.fault("huge")
-    undone(told, by_playbook=False)
+    undone(told, by_playbook=True)
+    assert told["remediation"] == "enable_huge_pages"
     assert told["before"]["huge_kb"] < 0.02 * told["before"]["anonymous_kb"]
     assert told["after"]["huge_kb"] > 0.9 * told["after"]["anonymous_kb"]
     assert told["settings_before"]["file:/sys/kernel/mm/transparent_hugepage/enabled"] == "always [madvise] never\n"

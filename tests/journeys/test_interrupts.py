@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.alone,
     pytest.mark.root,
     pytest.mark.ansible,
     pytest.mark.timeout(300),

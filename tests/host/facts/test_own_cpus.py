@@ -97,3 +97,15 @@ def test_who_has_no_cpus_to_itself_is_told_why(two_nodes: Tree) -> None:
     assert reason(table, "/one") == reason(table, "/two") == "other cgroups are held to the same CPUs"
     assert reason(table, "/machine.slice") == "it is a slice, a part of the host"
     assert reason(table, "/plain") == "it is not told which CPUs it may run on"
+
+
+def test_a_cgroup_that_was_left_behind_holds_no_cpu(two_nodes: Tree) -> None:
+    pin(two_nodes, "/job", "5")
+    pin(two_nodes, "/left", "5")
+    assert reason(two_nodes.facts(), "/job") == "other cgroups are held to the same CPUs"
+    two_nodes.cgroup("sys/fs/cgroup/left", cgroup__procs="")
+    table = two_nodes.facts()
+    assert told(table, "/job")[0] == "5"
+    cpus = table.find("cpu.cgroup_cpus", Entity(EntityKind.CGROUP, "/left"))
+    assert cpus is not None
+    assert cpus.reason == "nothing runs in it"

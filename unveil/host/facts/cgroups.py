@@ -233,9 +233,21 @@ def _read_cpuset(place: _Place) -> None:
         own = place.content("cpuset", f"cpuset.{what}", name)
         if own is None:
             continue
+        if what == "cpus" and _empty(place):
+            place.sheet.miss(name, "nothing runs in it", place.entity, setting=place.address(f"cpuset.{what}"))
+            continue
         # What is in force: an empty cpuset.mems of v2 means the parent's, and nodes and CPUs that are offline fall out.
         text = place.sheet.text(f"{place.mounts.folder('cpuset', place.path)}/{effective.format(what)}") or own
         place.tell(name, f"cpuset.{what}", text, lambda text: format_cpulist(parse_cpulist(text)))
+
+
+def _empty(place: _Place) -> bool:
+    """Return whether a cgroup surely has no process, nor one below it: one that was left behind holds no CPU."""
+    root, folder = place.sheet.root, str(place.mounts.folder("cpuset", place.path))
+    try:
+        return not root.head(f"{folder}/cgroup.procs", 64).strip() and not root.directories(folder)
+    except OSError:
+        return False
 
 
 def _tell_home(sheet: FactSheet, entity: Entity, home: Home) -> None:

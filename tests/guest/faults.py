@@ -63,7 +63,7 @@ class Fault:
         look: what is recorded before, after apply, after the second and after the rollback, beside the settings.
         inject: makes the fault once the workload runs; returns nothing.
         by_playbook: the watcher plays the playbook with a real ansible-playbook, verifies and rolls back. That takes a
-            minute here, so those that other machines can have, too, have their modules called as Ansible does.
+            minute here, so one of them has its modules called as Ansible does.
     """
 
     name: str

@@ -1,11 +1,11 @@
 """What runs in the guest: a watcher, the ill workloads, and the whole way from each fault to its fix and back.
 
-Everything goes through the project's own doors: the shipped fingerprints match and the plan is the watcher's. Of memory
-and interrupts on the wrong node and of huge pages, the watcher plays the shipped playbooks with a real ansible-playbook,
-one after the other, verifies and rolls back. For the quota, which needs a host with idle CPUs, the playbook's modules
-are called as Ansible calls them, and the watcher's code for settings puts back what they wrote. The faults are of
-different kinds and in different cgroups, so all are gone through at once. What was there before, between and after is said as JSON lines; the host side judges it. Nothing here takes a
-speed for a proof.
+Everything goes through the project's own doors: the shipped fingerprints match and the plan is the watcher's. Of
+memory and interrupts on the wrong node and of huge pages, the watcher plays the shipped playbooks with a real
+ansible-playbook, one after the other, verifies and rolls back. For the quota, which needs a host with idle CPUs, the
+playbook's modules are called as Ansible calls them, and the watcher's code for settings puts back what they wrote.
+The faults are of different kinds and in different cgroups, so all are gone through at once. What was there before,
+between and after is said as JSON lines; the host side judges it. Nothing here takes a speed for a proof.
 """
 
 from __future__ import annotations

@@ -73,3 +73,16 @@ def test_a_history_that_names_a_workload_is_the_past_of_that_workload_only(tmp_p
         (path["past_a"], path["past"]),
         (path["past_a"], path["past_b"], path["past"]),
     ]
+
+
+@pytest.mark.slow
+def test_views_stand_side_by_side_in_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = tmp_path / "report.md"
+    asked = ["eval", str(DEMO), "--rule", "shift", "--view", "all", "--view", "host", "--jobs", "1", "--json"]
+    assert main([*asked, "--markdown", str(text)]) == 0
+    assert "| shift, host view |" in text.read_text()
+    result = json.loads(capsys.readouterr().out)
+    assert [each["view"] for each in result["scores"]] == ["", "host view"]
+    assert result["views"].keys() == {"host"}
+    assert result["views"]["host"]["comparison"][0]["combination"] == DEFAULT_RULE
+    assert result["scores"][0] != result["scores"][1] | {"view": ""}, "the demo's workload has a cgroup"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from unveil.engine.backtesting import Job
+    from unveil.engine.views import View
     from unveil.knowledge.comparison import Combination
 
 DESCRIPTION = """Watch labelled recordings once for each combination of detectors, and compare: precision, recall and F1
@@ -54,6 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--history", action="append", metavar="RECORDING",
         help="watch this one before each, without scoring it; may be given several times, oldest first",
+    )  # fmt: skip
+    parser.add_argument(
+        "--view", action="append", choices=("all", "host", "guest"),
+        help="from where recordings are looked at: host leaves out what a hypervisor does not see of a guest, guest "
+        "has the cgroup that it would run in; may be given several times (default: all)",
     )  # fmt: skip
     parser.add_argument("--peers", action="store_true",
                         help="also PyOD's ECOD, COPOD, HBOS, LOF and autoencoder, and a VAE after Prodigy")  # fmt: skip
@@ -92,49 +98,62 @@ def run(arguments: argparse.Namespace) -> int:
     from unveil.detection.rule import DEFAULT_RULE, parse_rule
     from unveil.engine.backtesting import watch_all
     from unveil.engine.comparing import ComparingJob, compare_all
+    from unveil.engine.views import View
     from unveil.knowledge.comparison import named, standings
     from unveil.knowledge.evaluation import score
     from unveil.records.codec import encode
 
-    for wanted in filter(None, (arguments.markdown, arguments.html)):  # before minutes are spent
-        if wanted.is_dir() or not wanted.parent.is_dir():
-            raise UnwritableError(f"{wanted} cannot be written", hint="name a file in a folder that is there")
+    _writable(arguments.markdown, arguments.html)  # before minutes are spent
     known = tuple(kind.name for kind in DETECTORS)
     rules = [parse_rule(text, known).text for text in arguments.rule or every_rule(known)]
     rates = arguments.false_alarms_per_day or [24.0]
+    views = [View(name) for name in dict.fromkeys(arguments.view or (View.ALL,))]
     fingerprints = [fingerprint.name for fingerprint in usable_knowledge(arguments.kb).fingerprints]
     others = _peers() if arguments.peers else ()
-    asked = [(rule, rate) for rate in rates for rule in rules]
     plain = _jobs(arguments)
-    jobs = [_by(job, rule, rate) for rule, rate in asked for job in plain]
+    asked = [(view, rule, rate) for view in views for rate in rates for rule in rules]
+    jobs = [_by(job, *each) for each in asked for job in plain]
     with draw.progress("watching recordings", total=len(jobs), quiet=arguments.json) as advance:
         traces = watch_all(jobs, processes=arguments.jobs, done=advance)
-    comparing = [ComparingJob(watched=_by(job, "", rates[0]), peers=bool(others)) for job in plain]
+    comparing = [ComparingJob(watched=_by(job, v, "", rates[0]), peers=bool(others)) for v in views for job in plain]
     with draw.progress("comparing detectors", total=len(comparing), quiet=arguments.json) as advance:
         runs = compare_all(comparing, processes=arguments.jobs, done=advance)
     each = len(plain)
     groups = [traces[at : at + each] for at in range(0, len(traces), each)]
-    scores = [score(rule, rate, group, fingerprints) for (rule, rate), group in zip(asked, groups, strict=True)]
-    chosen = combinations_of(DEFAULT_RULE, rules, known, others)
-    stood = standings(runs, chosen, arguments.at or [0.005, 0.01, 0.02], ours=DEFAULT_RULE)
-    attributed = named(runs, chosen[0])
-    tables = [
-        *eval_tables.score_tables(scores, {each.recording: each.workload for each in runs}),
-        *eval_tables.comparison_tables(stood, ours=DEFAULT_RULE),
-        eval_tables.naming_table(attributed, ours=DEFAULT_RULE),
+    scores = [
+        score(rule, rate, group, fingerprints, view=view.told)
+        for (view, rule, rate), group in zip(asked, groups, strict=True)
     ]
+    chosen = combinations_of(DEFAULT_RULE, rules, known, others)
+    compared = []
+    for number, view in enumerate(views):
+        seen = runs[number * each : (number + 1) * each]
+        stood = standings(seen, chosen, arguments.at or [0.005, 0.01, 0.02], ours=DEFAULT_RULE)
+        compared.append((view.told, seen, stood, named(seen, chosen[0])))
+    tables = eval_tables.score_tables(scores, {each.recording: each.workload for each in runs})
+    for told, _, stood, attributed in compared:
+        tables += eval_tables.compared_tables(stood, attributed, ours=DEFAULT_RULE, view=told)
     if arguments.json:
-        told = {"scores": encode(scores), "comparison": encode(stood), "attribution": encode(attributed)}
-        draw.print_json({"recordings": [trace.recording for trace in traces[:each]], **told})
+        answers = [{"comparison": encode(stood), "attribution": encode(told)} for _, _, stood, told in compared]
+        more = {"views": dict(zip(views[1:], answers[1:], strict=True))} if views[1:] else {}
+        recorded = [trace.recording for trace in traces[:each]]
+        draw.print_json({"recordings": recorded, "scores": encode(scores), **answers[0], **more})
     else:
         for title, columns, rows in tables:
             draw.table(columns, rows, title=title)
     if arguments.markdown:
         arguments.markdown.write_text(eval_report.markdown(tables, traces[:each]), encoding="utf-8")
     if arguments.html:
-        page = eval_report.html(tables, scores, groups, runs, (chosen, stood, attributed))
+        _, seen, stood, attributed = compared[0]  # figures are of the first view; the tables have all
+        page = eval_report.html(tables, scores, groups, seen, (chosen, stood, attributed))
         arguments.html.write_text(page, encoding="utf-8")
     return 0
+
+
+def _writable(*wanted: Path | None) -> None:
+    for path in filter(None, wanted):
+        if path.is_dir() or not path.parent.is_dir():
+            raise UnwritableError(f"{path} cannot be written", hint="name a file in a folder that is there")
 
 
 def _jobs(arguments: argparse.Namespace) -> list[Job]:
@@ -161,10 +180,10 @@ def _jobs(arguments: argparse.Namespace) -> list[Job]:
     return jobs
 
 
-def _by(job: Job, rule: str, rate: float) -> Job:
+def _by(job: Job, view: View, rule: str, rate: float) -> Job:
     from dataclasses import replace
 
-    return replace(job, rule=rule, false_alarms_per_day=rate)
+    return replace(job, view=view, rule=rule, false_alarms_per_day=rate)
 
 
 def _peers() -> tuple[str, ...]:

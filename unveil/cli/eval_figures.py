@@ -39,7 +39,7 @@ def f1_bars(scores: Sequence[DetectionScore]) -> str:
     parts = []
     for number, score in enumerate(scores):
         value, y = score.counts.f1 or 0.0, number * LANE
-        parts.append(_label(y + 11, f"{score.rule} @ {score.allowed:g}"))
+        parts.append(_label(y + 11, f"{score.label} @ {score.allowed:g}"))
         parts.append(f'<rect x="{MARGIN}" y="{y + 3}" width="{value * scale:.1f}" height="8" fill="var(--match)"/>')
         if score.f1_low is not None and score.f1_high is not None:
             low, high = MARGIN + score.f1_low * scale, MARGIN + score.f1_high * scale

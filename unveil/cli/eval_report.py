@@ -71,7 +71,7 @@ def html(
     chosen, stood, named = compared
     costs = [(each.combination, each.cost_us) for each in stood if each.cost_us is not None]
     watched = list(zip(scores, groups, strict=True))
-    lanes = [[(score.rule, group[number]) for score, group in watched] for number in range(len(groups[0]))]
+    lanes = [[(score.label, group[number]) for score, group in watched] for number in range(len(groups[0]))]
     parts = [
         f"<p>{escape(_about(groups[0]))}</p>",
         _figure("F1", "With its 95 % interval, as a watcher.", eval_figures.f1_bars(scores)),

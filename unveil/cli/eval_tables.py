@@ -90,6 +90,12 @@ def _each_recording(scores: Sequence[DetectionScore], *, rated: bool) -> Table:
     return "Each recording: windows, faulty ones found / healthy ones that alarmed", columns, rows
 
 
+def compared_tables(standings: Sequence[Standing], named: Sequence[Named], *, ours: str, view: str = "") -> list[Table]:
+    """Return the tables of all detectors against one past; their titles tell the view unless it is the host's own."""
+    found = [*comparison_tables(standings, ours=ours), naming_table(named, ours=ours)]
+    return [(f"{title}, {view}" if view else title, columns, rows) for title, columns, rows in found]
+
+
 def comparison_tables(standings: Sequence[Standing], *, ours: str) -> list[Table]:
     """Return the tables of all detectors at equal shares of false alarms."""
     if not standings:
@@ -151,7 +157,7 @@ def _behind(at: AtShare, *, own: bool) -> str:
 
 
 def _name(score: DetectionScore, *, rated: bool) -> str:
-    return f"{score.rule} @ {score.allowed:g} a day" if rated else score.rule
+    return f"{score.label} @ {score.allowed:g} a day" if rated else score.label
 
 
 def _number(value: float | None) -> str:

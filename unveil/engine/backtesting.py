@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from unveil.detection.ensemble import EnsembleSettings
 from unveil.detection.rule import DEFAULT_RULE
 from unveil.engine.replaying import RecordedWatch
+from unveil.engine.views import View
 from unveil.errors import BadInputError, UnreadableError, UnveilError
 from unveil.host.recording_parts import parts_of
 from unveil.knowledge.backtest import Action, Fire, SeenWindow, Trace
@@ -56,6 +57,7 @@ class Job:
         tuned: fingerprint, clause and thresholds: copies of the fingerprint, one a threshold, are watched instead.
         false_alarms_per_day: how often the rule may be wrong on an ordinary host.
         history: recordings of the same host that are watched before, oldest first; they are not scored.
+        view: from where the host is looked at, in the history, too.
     """
 
     recording: str
@@ -68,6 +70,7 @@ class Job:
     tuned: tuple[str, str, tuple[float, ...]] | None = None
     false_alarms_per_day: float = 24.0
     history: tuple[str, ...] = ()
+    view: View = View.ALL
 
 
 def watch_all(jobs: Sequence[Job], *, processes: int, done: Callable[[int], None]) -> tuple[Trace, ...]:
@@ -139,9 +142,9 @@ def watch_one(job: Job) -> Trace:
         BadInputError: the labels file is wrong.
     """
     settings = EnsembleSettings(rule=job.rule or DEFAULT_RULE, false_alarms_per_hour=job.false_alarms_per_day / 24)
-    with closing(RecordedWatch(job.recording, kb=job.kb, settings=settings, seed=job.seed)) as watch:
+    with closing(RecordedWatch(job.recording, kb=job.kb, settings=settings, seed=job.seed, view=job.view)) as watch:
         intervals = labels_of(job, (each.name for each in watch.knowledge.current.fingerprints))
-        if (learnt := _learnt(job.history, job.kb, settings, job.seed)) is not None:
+        if (learnt := _learnt(job.history, job.kb, settings, job.seed, job.view)) is not None:
             watch.continue_with(learnt)
         if job.tuned is not None:
             intervals = _tune(watch, job.tuned, intervals)
@@ -193,11 +196,11 @@ def _tune(
 
 
 @lru_cache(maxsize=1)  # a process mostly watches several recordings with one history
-def _learnt(history: tuple[str, ...], kb: str, settings: EnsembleSettings, seed: int) -> Ensemble | None:
+def _learnt(history: tuple[str, ...], kb: str, settings: EnsembleSettings, seed: int, view: View) -> Ensemble | None:
     """Return the detectors after they have seen a history; None without one."""
     learnt: Ensemble | None = None
     for path in history:
-        with closing(RecordedWatch(path, kb=kb, settings=settings, seed=seed)) as watch:
+        with closing(RecordedWatch(path, kb=kb, settings=settings, seed=seed, view=view)) as watch:
             if learnt is not None:
                 watch.continue_with(learnt)
             for _ in watch.outcomes():

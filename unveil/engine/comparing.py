@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from unveil.detection.catalogue import DETECTORS
 from unveil.detection.ensemble import Ensemble, EnsembleSettings
 from unveil.detection.training import fit
-from unveil.engine.backtesting import Job, RecordedClock, labels_of
+from unveil.engine.backtesting import RecordedClock, labels_of
 from unveil.engine.peers import peers
 from unveil.engine.replaying import RecordedWatch
 from unveil.errors import UnreadableError, UnveilError
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from unveil.detection.detector import Arrays, Detector, DetectorKind, Score
     from unveil.detection.judgement import Judgement
+    from unveil.engine.backtesting import Job
 
 
 @dataclass(slots=True)
@@ -139,7 +140,7 @@ def compare_one(job: ComparingJob) -> Compared:
     with closing(_watch(watched.recording, watched, settings, kinds)) as watch:
         intervals = labels_of(watched, (each.name for each in watch.knowledge.current.fingerprints))
         right = {each.name: each.subsystem.value for each in watch.knowledge.current.fingerprints}
-        learnt = _learnt(watched.history, watched.kb, settings, watched.seed, job.peers)
+        learnt = _learnt(replace(watched, recording=""), settings, job.peers)
         if learnt is not None:
             watch.continue_with(learnt)
         watch.pipeline.learning = learnt is None
@@ -175,22 +176,21 @@ def compare_one(job: ComparingJob) -> Compared:
 
 
 def _watch(path: str, job: Job, settings: EnsembleSettings, kinds: tuple[DetectorKind, ...]) -> RecordedWatch:
-    return RecordedWatch(path, kb=job.kb, settings=settings, seed=job.seed, kinds=kinds, trains=False)
+    return RecordedWatch(path, kb=job.kb, settings=settings, seed=job.seed, kinds=kinds, trains=False, view=job.view)
 
 
 @lru_cache(maxsize=2)  # a process compares several recordings with one history
-def _learnt(history: tuple[str, ...], kb: str, settings: EnsembleSettings, seed: int, peered: bool) -> Ensemble | None:
-    """Return the detectors after they have seen a history and were trained on it; None without one."""
+def _learnt(past: Job, settings: EnsembleSettings, peered: bool) -> Ensemble | None:
+    """Return the detectors after they have seen a job's history and were trained on it; None without one."""
     kinds = (*DETECTORS, *(peers()[0] if peered else ()))
     learnt: Ensemble | None = None
-    for path in history:
-        job = Job(recording=path, kb=kb, seed=seed)
-        with closing(_watch(path, job, settings, kinds)) as watch:
+    for path in past.history:
+        with closing(_watch(path, past, settings, kinds)) as watch:
             if learnt is not None:
                 watch.continue_with(learnt)
             for _ in watch.outcomes():
                 pass
             learnt = watch.pipeline.ensemble
     if learnt is not None:
-        train(learnt, kinds, seed=seed)
+        train(learnt, kinds, seed=past.seed)
     return learnt

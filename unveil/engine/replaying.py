@@ -19,6 +19,7 @@ from unveil.engine.commands import Commands
 from unveil.engine.history import History
 from unveil.engine.pipeline import RECENT, Pipeline
 from unveil.engine.training import train_now
+from unveil.engine.views import View, looked_at
 from unveil.engine.watched import Grounds
 from unveil.errors import RefusedError, UnreadableError
 from unveil.host.replay import Replay
@@ -113,6 +114,7 @@ class RecordedWatch:
         seed: of the models, so that two replays agree.
         kinds: the detectors that are asked.
         trains: train whenever the detectors want to be; else whoever watches does it.
+        view: from where the host is looked at.
     """
 
     def __init__(
@@ -124,8 +126,10 @@ class RecordedWatch:
         seed: int = 0,
         kinds: tuple[DetectorKind, ...] = DETECTORS,
         trains: bool = True,
+        view: View = View.ALL,
     ) -> None:
         self._replay = Replay(path)
+        self._view = view
         self._seed = seed
         self._trains = trains
         self.host = str(self._replay.metadata.get("host", "recorded host"))
@@ -172,7 +176,7 @@ class RecordedWatch:
     def outcomes(self) -> Iterator[Outcome]:
         """Let the recorded time pass, as fast as it is taken; yield what each window led to."""
         ensemble = self.pipeline.ensemble
-        for tick in self._replay:
+        for tick in looked_at(self._replay, self._view):
             self._now_s = tick.wall_s
             if tick.facts is not None:
                 self.facts = tick.facts

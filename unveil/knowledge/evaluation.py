@@ -80,6 +80,7 @@ class DetectionScore:
     Attributes:
         rule: the combination.
         allowed: false alarms a day that its thresholds were set for.
+        view: from where the recordings were looked at; empty for the host itself.
         f1_low, f1_high: 95 % interval of ``counts.f1``, by bootstrap over recordings; None for fewer than three.
         false_a_day, false_low, false_high: runs of false alarms per healthy day, with the 95 % interval.
         first_s: median seconds from the start of a fault to the end of its first anomalous window.
@@ -108,14 +109,23 @@ class DetectionScore:
     coverage: float | None
     agreement: float | None
     contamination: float | None
+    view: str = ""
+
+    @property
+    def label(self) -> str:
+        """Return what tells it from the others: the combination, and the view."""
+        return f"{self.rule}, {self.view}" if self.view else self.rule
 
 
-def score(rule: str, allowed: float, traces: Sequence[Trace], fingerprints: Sequence[str]) -> DetectionScore:
+def score(
+    rule: str, allowed: float, traces: Sequence[Trace], fingerprints: Sequence[str], *, view: str = ""
+) -> DetectionScore:
     """Return how a combination did.
 
     Args:
         traces: the recordings as watched with it.
         fingerprints: names of those that were held against them.
+        view: from where they were looked at; empty for the host itself.
     """
     each = [_counts(trace) for trace in traces]
     low, high = _bootstrap(each)
@@ -144,6 +154,7 @@ def score(rule: str, allowed: float, traces: Sequence[Trace], fingerprints: Sequ
         coverage=figures.coverage,
         agreement=figures.agreement,
         contamination=figures.contamination,
+        view=view,
     )
 
 

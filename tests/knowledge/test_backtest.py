@@ -123,3 +123,15 @@ def test_an_expectation_that_does_not_hold_is_told(wanted: Expectation, says: st
 def test_what_never_fired_is_late() -> None:
     wanted = Expectation(fingerprint=FAULT, first_within_s=7.0)
     assert list(unmet([wanted], [trace()])) == ["one_fault: run.parquet from 50 s: it never fired, within 7 s expected"]
+
+
+def test_all_fingerprints_together_are_held_to_a_fault_that_none_of_them_answers() -> None:
+    unanswered = (Interval(from_s=0, to_s=10, labels=frozenset({"no_such_fingerprint"})),)
+    windows = tuple(
+        SeenWindow(start_s=at, end_s=at + 3, anomalous=at < 4, matched=frozenset({OTHER} if at == 3 else ()))
+        for at in range(8)
+    )
+    seen = Trace(recording="run", seconds=10, windows=windows, fires=(), actions=(), intervals=unanswered)
+    one, other, together = report([seen], NAMES).scores
+    assert (one.hit_rate, other.hit_rate, together.hit_rate) == (None, None, 0.25)
+    assert (together.coverage, together.agreement) == (1.0, 2 / 5)

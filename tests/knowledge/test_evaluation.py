@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unveil.knowledge.backtest import SeenWindow, Trace
-from unveil.knowledge.evaluation import Counts, score
+from unveil.knowledge.evaluation import Counts, Matched, score
 from unveil.knowledge.labels import Interval
 
 FAULT = "reduced_huge_page_coverage"
@@ -87,3 +89,18 @@ def test_figures_are_shares_and_every_window_is_counted_once(said: list[str]) ->
         assert value is None or 0 <= value <= 1
     faulty = sum(1 for each in traces for window in each.windows if 10 <= window.start_s <= 17)
     assert told.counts.found + told.counts.missed == faulty
+
+
+def test_what_matched_is_told_by_fault_and_for_healthy_time() -> None:
+    seen = replace(
+        trace("." * 20),
+        windows=tuple(
+            SeenWindow(start_s=at, end_s=at + 3, anomalous=at == 12, matched=frozenset({FAULT} if at > 6 else ()))
+            for at in range(20)
+        ),
+    )
+    told = score("r", 24, [seen], [FAULT]).matched
+    assert told == {
+        FAULT: Matched(windows=8, detected=1, matched=8, both=1, by_fingerprint={FAULT: 8}),
+        "healthy": Matched(windows=8, detected=0, matched=1, both=0, by_fingerprint={FAULT: 1}),
+    }

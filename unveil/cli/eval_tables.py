@@ -58,9 +58,20 @@ def score_tables(scores: Sequence[DetectionScore], workloads: Mapping[str, str])
             (_name(each, rated=rated), *(_seconds(each.first_by_label[label]) for label in labels)) for each in scores
         ]
         found.append(("Time to the first alarm of each fault", ("rule", *(f"{label}>" for label in labels)), rows))
+    found += [_each_match(each, _name(each, rated=rated)) for each in scores[:1]]  # S is the same for all of them
     found += _each_workload(scores, workloads, rated=rated)
     found.append(_each_recording(scores, rated=rated))
     return found
+
+
+def _each_match(score: DetectionScore, name: str) -> Table:
+    rows: list[tuple[object, ...]] = []
+    for label, each in score.matched.items():
+        order = sorted(each.by_fingerprint.items(), key=lambda pair: (-pair[1], pair[0]))
+        told = ", ".join(f"{fingerprint} {count}" for fingerprint, count in order) or "-"
+        rows.append((label, each.windows, each.detected, each.matched, each.both, told))
+    columns = ("in the time of", "windows>", "D>", "S>", "both>", "matched by, in how many windows")
+    return f"What matched (S), beside what {name} detected (D)", columns, rows
 
 
 def _each_workload(scores: Sequence[DetectionScore], workloads: Mapping[str, str], *, rated: bool) -> list[Table]:

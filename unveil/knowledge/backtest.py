@@ -233,7 +233,7 @@ def _healthy_s(trace: Trace) -> float:
 
 
 def _score(traces: Sequence[Trace], names: set[str], title: str) -> Score:
-    own = [(trace, each) for trace in traces for each in trace.intervals if each.labels & names]
+    own = [(trace, each) for trace in traces for each in trace.intervals if _own(each.labels, names, title)]
     firsts = [
         fire.fired_s - interval.from_s
         for trace, interval in own
@@ -241,10 +241,14 @@ def _score(traces: Sequence[Trace], names: set[str], title: str) -> Score:
     ]
     fires = [labels_of(trace, fire) for trace in traces for fire in trace.fires if fire.fingerprint in names]
     false = sum(labels == {HEALTHY} for labels in fires)
-    true = sum(bool(labels & names) for labels in fires)
-    overlaps = [_overlap(trace, names, faulty=True) for trace in traces if any(t is trace for t, _ in own)]
+    true = sum(bool(_own(labels, names, title)) for labels in fires)
+    overlaps = [
+        _overlap(trace, names, [each for each in trace.intervals if _own(each.labels, names, title)])
+        for trace in traces
+        if any(t is trace for t, _ in own)
+    ]
     detected, matched, both = (sum(column) for column in zip(*overlaps, strict=True)) if overlaps else (0, 0, 0)
-    healthy = [_overlap(trace, names, faulty=False) for trace in traces]
+    healthy = [_overlap(trace, names, [each for each in trace.intervals if not each.labels]) for trace in traces]
     alarms, taken = sum(each[0] for each in healthy), sum(each[2] for each in healthy)
     days = sum(_healthy_s(trace) for trace in traces) / DAY_S
     low, high = poisson_interval(false)
@@ -254,7 +258,7 @@ def _score(traces: Sequence[Trace], names: set[str], title: str) -> Score:
         found=len(firsts),
         first_s=tuple(firsts),
         fires=true,
-        other_fires=sum(bool(labels - names - {HEALTHY}) and not labels & names for labels in fires),
+        other_fires=sum(bool(labels - names - {HEALTHY}) and not _own(labels, names, title) for labels in fires),
         false_fires=false,
         hit_rate=both / detected if detected else None,
         coverage=both / matched if matched else None,
@@ -271,9 +275,13 @@ def _agreement(overlaps: Sequence[tuple[int, int, int]]) -> float | None:
     return fmean(told) if told else None
 
 
-def _overlap(trace: Trace, names: set[str], *, faulty: bool) -> tuple[int, int, int]:
-    """Return how many windows are detected, matched, and both, in the time of a fault or in healthy time."""
-    chosen = [each for each in trace.intervals if (each.labels & names if faulty else not each.labels)]
+def _own(labels: frozenset[str], names: set[str], title: str) -> frozenset[str]:
+    """Return the faults that a fingerprint is for. All together are for every fault, also for one that none answers."""
+    return labels - {HEALTHY} if title == ANY else labels & names
+
+
+def _overlap(trace: Trace, names: set[str], chosen: Sequence[Interval]) -> tuple[int, int, int]:
+    """Return how many windows of some intervals are detected, matched, and both."""
     detected = matched = both = 0
     for window in trace.windows:
         if any(each.from_s <= window.start_s and window.end_s <= each.to_s for each in chosen):

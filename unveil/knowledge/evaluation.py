@@ -12,11 +12,13 @@ The four figures beside it are those of the paper's Table 2 for any fingerprint,
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
 from unveil.knowledge.backtest import ANY, DAY_S, report
+from unveil.knowledge.labels import HEALTHY
 from unveil.knowledge.poisson import poisson_interval
 
 if TYPE_CHECKING:
@@ -74,6 +76,23 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Matched:
+    """The windows of one fault, over all recordings, or those of healthy time.
+
+    Attributes:
+        windows: all of them.
+        detected, matched, both: anomalous, matched by any fingerprint, and both at once.
+        by_fingerprint: fingerprint → windows that it matched.
+    """
+
+    windows: int
+    detected: int
+    matched: int
+    both: int
+    by_fingerprint: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DetectionScore:
     """How one combination did over all recordings; None where there is nothing to take a figure from.
 
@@ -89,6 +108,7 @@ class DetectionScore:
         first_by_label: fault → median seconds to its first anomalous window; None where there was none.
         by_recording: recording → its counts: the lead-in of a fault and a busy neighbour are not lost in the sum.
         hit_rate, coverage, agreement, contamination: Table 2 of the paper.
+        matched: fault → what was matched in its time; ``healthy`` is one, too.
     """
 
     rule: str
@@ -109,6 +129,7 @@ class DetectionScore:
     coverage: float | None
     agreement: float | None
     contamination: float | None
+    matched: dict[str, Matched]
     view: str = ""
 
     @property
@@ -154,6 +175,7 @@ def score(
         coverage=figures.coverage,
         agreement=figures.agreement,
         contamination=figures.contamination,
+        matched=_matched(traces, frozenset(fingerprints)),
         view=view,
     )
 
@@ -183,6 +205,25 @@ def _by_label(traces: Sequence[Trace]) -> dict[str, Counts]:
                 own = Counts(found=sum(inside), missed=len(inside) - sum(inside))
                 told[label] = told.get(label, Counts()) + own
     return dict(sorted(told.items()))
+
+
+def _matched(traces: Sequence[Trace], fingerprints: frozenset[str]) -> dict[str, Matched]:
+    inside: dict[str, list[SeenWindow]] = {}
+    for trace in traces:
+        for interval in trace.intervals:
+            own = [w for w in trace.windows if interval.from_s <= w.start_s and w.end_s <= interval.to_s]
+            for label in interval.labels or (HEALTHY,):
+                inside.setdefault(label, []).extend(own)
+    return {
+        label: Matched(
+            windows=len(windows),
+            detected=sum(w.anomalous for w in windows),
+            matched=sum(bool(w.matched & fingerprints) for w in windows),
+            both=sum(w.anomalous and bool(w.matched & fingerprints) for w in windows),
+            by_fingerprint=dict(Counter(name for w in windows for name in sorted(w.matched & fingerprints))),
+        )
+        for label, windows in sorted(inside.items())
+    }
 
 
 def _bootstrap(each: Sequence[Counts]) -> tuple[float | None, float | None]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unveil.benchmarks.progress import Score, main, of_amounts, of_recording, report
+from unveil.benchmarks.progress import Score, main, of_amounts, of_recording, recordings, report
 from unveil.host.recording import RecordingWriter
 from unveil.records.metric import Channel
 from unveil.records.sample import Layout, SampleBlock, Tier
@@ -55,6 +55,22 @@ def test_a_host_without_steps_for_which_one_is_told_is_a_failure(capsys: pytest.
     said = capsys.readouterr().out
     assert "0.900 s" in said
     assert "quiet" in said
+
+
+def test_all_recordings_of_a_folder_are_meant(tmp_path: Path) -> None:
+    for name in ("b.parquet", "deep/a.parquet", "b.units"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    alone = tmp_path / "alone.parquet"
+    assert recordings([alone, tmp_path]) == (alone, tmp_path / "b.parquet", tmp_path / "deep" / "a.parquet")
+
+
+def test_stepping_work_is_summed_up_apart_from_what_has_no_rhythm(capsys: pytest.CaptureFixture[str]) -> None:
+    steps = Score("training", windows=100, told=80, right=78, true_s=0.2)
+    assert report((steps, Score("serving", windows=50))) == 0
+    *_, stepping, others = (line.split() for line in capsys.readouterr().out.splitlines() if line.strip())
+    assert tuple(stepping[5:8]) == ("80", "(80%)", "97.5%")
+    assert "0" in others
 
 
 def test_a_path_that_is_no_recording_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,52 +1,55 @@
-"""Labels are what `unveil eval` and `unveil kb backtest` read, and claim no more than was measured."""
+"""A fault is laid on and taken away by a thread of its own; tests/lab/test_lab.py records a whole experiment."""
 
 from __future__ import annotations
 
-import math
-from functools import cache
-from pathlib import Path
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import pytest
 
-from unveil.knowledge.content import knowledge_root
-from unveil.knowledge.labels import read_labels
-from unveil.knowledge.loading import load
-from unveil.lab.experiment import Lengths, Result, labels
-from unveil.lab.faults import FAULTS
-from unveil.lab.units import Loss
+from unveil.lab.changes import ImpossibleError
+from unveil.lab.experiment import Injection, Lengths
+from unveil.lab.faults import FAULTS, Fault
 
-LENGTHS = Lengths(healthy=100, faulty=50, after=20)
-COSTLY, INERT = Loss(throughput=0.2, latency=0.3), Loss(throughput=0.01, latency=-0.02)
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
-
-@cache
-def names() -> list[str]:
-    loaded = load(knowledge_root(None)).knowledge
-    assert loaded is not None
-    return [each.name for each in loaded.fingerprints]
+    from unveil.lab.place import Place
+    from unveil.lab.uses import Uses
 
 
-def written(tmp_path: Path, fault: str, lost: Loss | None) -> Path:
-    path = tmp_path / "run.labels.yml"
-    result = Result(recording=Path("run.parquet"), workload="loading", fault=fault, lost=lost)
-    path.write_text(labels(result, LENGTHS))
-    return path
+def test_a_fault_is_there_until_it_is_stopped(
+    build: Callable[[int], Place], uses: Uses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there, gone, by = threading.Event(), threading.Event(), []
+
+    @contextmanager
+    def inject(_place: Place, told: Uses) -> Iterator[None]:
+        assert told is uses
+        by.append(threading.current_thread())
+        there.set()
+        yield
+        by.append(threading.current_thread())
+        gone.set()
+
+    monkeypatch.setitem(FAULTS, "none", Fault(title="", label="", inject=inject))
+    injection = Injection("none", build(2), uses)
+    assert there.wait(10)
+    assert not gone.is_set()
+    injection.stop()
+    injection.close()
+    assert gone.is_set()
+    assert 0 < injection.begin <= injection.active <= injection.end
+    assert by[0] is by[1] is not threading.current_thread()
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_the_time_of_a_fault_has_its_fingerprint_or_its_own_name(tmp_path: Path, fault: str) -> None:
-    first, *middle, last = read_labels(written(tmp_path, fault, COSTLY), names())
-    assert (first.from_s, first.to_s, first.labels) == (0, 100, frozenset())
-    assert (last.to_s, last.labels) == (math.inf, frozenset())
-    (during,) = middle
-    healthy = fault in ("none", "busy_but_healthy")
-    assert during.labels == (frozenset() if healthy else frozenset({FAULTS[fault].label or fault}))
-    assert (during.from_s, during.to_s) == (100, 150)
+def test_a_fault_that_is_impossible_is_told_to_who_asked(build: Callable[[int], Place], uses: Uses) -> None:
+    injection = Injection("slow_link", build(2), uses)
+    with pytest.raises(ImpossibleError, match="next to nothing"):
+        injection.close()
+    assert injection.failed
 
 
-def test_the_time_of_a_fault_that_cost_nothing_is_not_labelled(tmp_path: Path) -> None:
-    assert [each.from_s for each in read_labels(written(tmp_path, "slow_link", INERT), names())] == [0, 158]
-
-
-def test_a_fault_that_stopped_the_work_altogether_is_one(tmp_path: Path) -> None:
-    assert len(read_labels(written(tmp_path, "io_throttle", None), names())) == 3
+def test_a_recording_is_as_long_as_its_three_stretches() -> None:
+    assert Lengths(healthy=1, faulty=2, after=3).total == 6

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from unveil.errors import UnreadableError
-from unveil.lab.place import SIDES, Place, address, namespace, outer, place
+from unveil.host.facts.cgroup_names import identify
+from unveil.lab.place import CGROUP, NEIGHBOUR, SIDES, Place, address, container, namespace, outer, place
 
 
 def test_the_two_sides_have_names_and_addresses_of_their_own() -> None:
@@ -21,11 +22,17 @@ def test_the_two_sides_have_names_and_addresses_of_their_own() -> None:
     assert first.is_private
 
 
-def test_a_controller_has_its_own_folder_or_that_of_the_one_tree() -> None:
+def test_a_controller_has_its_own_tree_or_the_one_tree() -> None:
     old = Place(folders={"cpu": Path("/c"), "memory": Path("/m")}, scratch=Path("/s"))
-    assert (old.folder("cpu"), old.folder("blkio")) == (Path("/c"), None)
+    assert (old.folder("cpu", "a"), old.folder("blkio", "a")) == (Path("/c") / container("a"), None)
     new = Place(folders={"": Path("/u")}, scratch=Path("/s"))
-    assert new.folder("cpu") == new.folder("blkio") == Path("/u")
+    assert new.folder("cpu", "b") == new.folder("blkio", "b") == Path("/u") / container("b")
+
+
+def test_a_host_sees_containers() -> None:
+    names = {container(who) for who in (*SIDES, NEIGHBOUR)}
+    assert len(names) == 3
+    assert {identify(f"/{CGROUP}/{name}").kind for name in names} == {"container"}
 
 
 @pytest.mark.parametrize(("user", "path", "says"), [(1000, os.environ["PATH"], "needs root"), (0, "", "needs `ip`")])

@@ -1,9 +1,10 @@
-"""How true is the step time that is told? ``python -m unveil.benchmarks.progress RECORDING.parquet …``
+"""How true is the step time that is told? ``python -m unveil.benchmarks.progress RECORDING-OR-FOLDER …``
 
-Replays recordings, of the fault lab (``python -m unveil.lab``) or any other, and holds the step time of each window
-against what the workload itself wrote down (``RECORDING.units``: a line a step): the median time from one step to the
-next over the minute that the step time was taken from. Requests and batches come as they come: there, on a recording
-without units, and on made-up idle and irregular hosts, every step time told is a wrong one.
+Replays recordings, or all that are in a folder, of the fault lab (``python -m unveil.lab``) or any other, and holds the
+step time of each window against what the workload itself wrote down (``RECORDING.units``: a line a step): the median
+time from one step to the next over the minute that the step time was taken from. Requests, batches and documents come
+as they come: there, on a recording without units, and on made-up idle and irregular hosts, every step time told is a
+wrong one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +28,9 @@ from unveil.lab.units import read_units
 from unveil.records.metric import Channel
 from unveil.records.sample import Layout, SampleBlock, Tier
 from unveil.windows.slider import Slider
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 WITHIN = 0.03
 WANTED = 0.95
@@ -114,15 +119,15 @@ def made_up() -> tuple[Score, ...]:
     return tuple(of_amounts(f"({name})", amounts.tolist()) for name, amounts in kinds.items())
 
 
-def report(scores: tuple[Score, ...]) -> int:
-    """Print the table; return 0 when what was told is right, 1 otherwise."""
+def report(scores: Sequence[Score]) -> int:
+    """Print the tables; return 0 when what was told is right, 1 otherwise."""
     draw.table(
         ("recording", "windows>", "told>", "within 3 %>", "true step>", "told step>", "by, or why none"),
         (
             (
                 each.name,
                 each.windows,
-                each.told,
+                f"{each.told / max(each.windows, 1):.0%}",
                 f"{each.right / each.told:.1%}" if each.told else "-",
                 "none" if each.true_s is None else f"{each.true_s:.3f} s",
                 "none" if each.step is None else f"{each.step.period_s:.3f} s",
@@ -131,13 +136,29 @@ def report(scores: tuple[Score, ...]) -> int:
             for each in scores
         ),
     )
-    told, right = sum(each.told for each in scores), sum(each.right for each in scores)
-    holds = all(each.holds for each in scores)
-    share = f"{right / told:.1%}" if told else "none"
-    draw.line(
-        f"{told} windows with a step time, {share} of them within {WITHIN:.0%} (wanted: {WANTED:.0%} of each recording)"
+    stepping = [each for each in scores if each.true_s is not None]
+    others = [each for each in scores if each.true_s is None]
+    draw.table(
+        ("of", "recordings>", "windows>", "a step time is told>", f"of these within {WITHIN:.0%}>", "wanted"),
+        (
+            _row("work in steps", stepping, f"{WANTED:.0%} of each recording"),
+            _row("idle, and without rhythm", others, "none told"),
+        ),
     )
-    return 0 if holds else 1
+    return 0 if all(each.holds for each in scores) else 1
+
+
+def _row(name: str, scores: Sequence[Score], wanted: str) -> tuple[str, int, int, str, str, str]:
+    windows, told, right = (sum(getattr(each, count) for each in scores) for count in ("windows", "told", "right"))
+    share = f"{told} ({told / windows:.0%})" if windows else "-"
+    return name, len(scores), windows, share, f"{right / told:.1%}" if told else "-", wanted
+
+
+def recordings(paths: Sequence[Path]) -> tuple[Path, ...]:
+    """Return recordings as they are named, and those of folders by name."""
+    return tuple(
+        recording for path in paths for recording in (sorted(path.rglob("*.parquet")) if path.is_dir() else (path,))
+    )
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -147,10 +168,10 @@ def main(argv: list[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("recordings", type=Path, nargs="*", help="recordings, with .units beside them where there are")
+    parser.add_argument("recordings", type=Path, nargs="*", help="or folders; with .units beside them where there are")
     asked = parser.parse_args(argv)
     try:
-        scores = (*map(of_recording, asked.recordings), *made_up())
+        scores = (*map(of_recording, recordings(asked.recordings)), *made_up())
     except UnveilError as error:
         print(f"unveil.benchmarks.progress: {error.what}", file=sys.stderr)
         return error.exit_code

@@ -1,62 +1,32 @@
-"""One experiment: a workload, a healthy stretch, a fault, a healthy stretch again; recorded, labelled and weighed."""
+"""One experiment on a workload that runs: a healthy stretch, a fault, a healthy stretch again; recorded and weighed."""
 
 from __future__ import annotations
 
-import json
-import signal
+import threading
 import time
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from importlib.util import find_spec
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unveil.engine.recorder import record
-from unveil.errors import UnreadableError
-from unveil.lab.faults import FAULTS
-from unveil.lab.place import address
-from unveil.lab.units import Loss, loss, read_units
+from unveil.host.replay import Replay
+from unveil.lab.faults import FAULTS, HEALTHY
+from unveil.lab.labels import Result, labels, write
+from unveil.lab.units import chance, line, loss, read_units, settled_s
+from unveil.lab.uses import Meter
 
 if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from unveil.lab.place import Place
+    from unveil.lab.running import Running
+    from unveil.lab.units import Stretch, Unit
+    from unveil.lab.uses import Uses
 
-WARM_S = 10  # a workload's own start is left out of all
-SETTLE_S = 8  # after a fault is taken away, the workload is not yet as before
-EFFECTIVE = 0.05
-"""Share of throughput, or of latency, that a fault must cost to be called one: the others are inert here."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
-    """One process of a workload: its module, its arguments, where it runs; ``tells`` when its units count."""
-
-    module: str
-    arguments: tuple[str, ...]
-    side: str
-    tells: bool = False
-
-
-_LAB = "unveil.lab.workloads"
-WORKLOADS = {
-    "training": (
-        Program(module=f"{_LAB}.training", arguments=("0", address("a")), side="a", tells=True),
-        Program(module=f"{_LAB}.training", arguments=("1", address("a")), side="b"),
-    ),
-    "long_steps": (
-        Program(module=f"{_LAB}.training", arguments=("0", address("a"), "0.3"), side="a", tells=True),
-        Program(module=f"{_LAB}.training", arguments=("1", address("a"), "0.3"), side="b"),
-    ),
-    "serving": (
-        Program(module=f"{_LAB}.serving", arguments=("server", address("a")), side="a"),
-        Program(module=f"{_LAB}.serving", arguments=("clients", address("a")), side="b", tells=True),
-    ),
-    "loading": (Program(module=f"{_LAB}.loading", arguments=(), side="a", tells=True),),
-}
-"""By name; one entry a workload."""
-NEEDS_TORCH = {"training", "long_steps", "serving"}
+SETTLE_S = 15.0
+"""What is never judged after a fault, as long as what looks at a trend takes to come back; more where the work does."""
+LOOK_S, NEAR = 5.0, 0.10
+LATE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,110 +37,160 @@ class Lengths:
     faulty: int = 60
     after: int = 40
 
+    @property
+    def total(self) -> int:
+        """Seconds of a recording."""
+        return self.healthy + self.faulty + self.after
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """What an experiment gave. *lost* is None where the workload did nothing in one of the stretches."""
+class Past:
+    """What a workload did while it was well: its units, the stretches of wall-clock time that they are of, its use.
 
-    recording: Path
-    workload: str
-    fault: str
-    lost: Loss | None
+    Attributes:
+        uses: what faults are laid on relative to; where None, what was used in the lead-in.
+    """
+
+    units: tuple[Unit, ...] = ()
+    stretches: tuple[Stretch, ...] = ()
+    uses: Uses | None = None
+
+
+class Injection:
+    """A fault laid on and taken away by a thread of its own, so that the recorder misses no tick over it.
+
+    Neighbours die with the thread that started them: this one lives as long as the fault.
+    """
+
+    def __init__(self, fault: str, place: Place, uses: Uses) -> None:
+        self.begin = self.active = self.end = 0.0
+        self._fault, self._place, self._uses = fault, place, uses
+        self._over = threading.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        self.begin = time.time()
+        try:
+            with FAULTS[self._fault].inject(self._place, self._uses):
+                self.active = time.time()
+                self._over.wait()
+                self.end = time.time()
+        except BaseException as error:  # noqa: BLE001  # of another thread: raised in the one that asked
+            self._error = error
 
     @property
-    def effective(self) -> bool:
-        """Tell whether the fault cost something here."""
-        return self.lost is None or max(self.lost.throughput, self.lost.latency) >= EFFECTIVE
+    def failed(self) -> bool:
+        """Tell whether it could not be laid on."""
+        return self._error is not None
+
+    def stop(self) -> None:
+        """Have it taken away; return at once."""
+        self._over.set()
+
+    def close(self) -> None:
+        """Have it taken away, and raise what went wrong, if anything did."""
+        self._over.set()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+
+@dataclass(slots=True)
+class _Conducting:
+    """What happens at which second of a recording."""
+
+    fault: str
+    running: Running
+    lengths: Lengths
+    advance: Callable[[int], None]
+    meter: Meter
+    uses: Uses | None
+    ended: float = 0.0
+    injection: Injection | None = None
+    taken: int = 0
+
+    def on_second(self, taken: int) -> None:
+        self.taken = taken
+        self.ended = time.time()
+        if taken == self.lengths.healthy:
+            self.uses = self.uses or self.meter.uses()
+            self.injection = Injection(self.fault, self.running.place, self.uses)
+        elif taken == self.lengths.healthy + self.lengths.faulty and self.injection is not None:
+            self.injection.stop()
+        if taken == self.lengths.total and self.fault == "none":
+            self.uses = self.meter.uses()  # of all of it
+        if self.injection is not None and self.injection.failed:
+            self.injection.close()
+        self.advance(taken)
 
 
 def experiment(
-    workload: str, fault: str, folder: Path, place: Place, *, lengths: Lengths, advance: Callable[[int], None]
+    running: Running, fault: str, folder: Path, *, lengths: Lengths, past: Past, advance: Callable[[int], None]
 ) -> Result:
-    """Run one experiment and write RECORDING.parquet, .labels.yml and .units beside it.
+    """Record one experiment: WORKLOAD-FAULT.parquet, .units, .result.json and, at last, .labels.yml.
 
     Args:
+        past: what the workload did while it was well, beside this recording's own lead-in.
         advance: told after each second how many there are.
 
     Raises:
-        ImpossibleError: this kernel does not permit the fault.
-        UnreadableError: the workload cannot run here, or did not start working.
+        ImpossibleError: this kernel does not permit the fault, or this workload has nothing for it.
+        KeyboardInterrupt: somebody wanted an end; nothing is left of this recording.
     """
-    stem = f"{workload}-{fault}"
-    recording, log = folder / f"{stem}.parquet", (folder / f"{stem}.units").resolve()
-    for path in (recording, log):
-        path.unlink(missing_ok=True)
-    marks = {}
-    with ExitStack() as injected, running(workload, place, log):
-
-        def on_second(taken: int) -> None:
-            if taken == lengths.healthy:
-                marks["begin"] = time.time()
-                injected.enter_context(FAULTS[fault].inject(place))
-            elif taken == lengths.healthy + lengths.faulty:
-                injected.close()
-                marks["end"] = time.time()
-            advance(taken)
-
-        total = lengths.healthy + lengths.faulty + lengths.after
-        note = f"workload {workload}, fault {fault} from {lengths.healthy} s for {lengths.faulty} s"
-        record(recording, host_root=Path("/"), gpu=False, seconds=total, note=note, host="lab", on_second=on_second)
-    units = read_units(log)
-    lost = None
-    if len(marks) == 2:
-        lost = loss(units, (marks["begin"] - lengths.healthy, marks["begin"]), (marks["begin"] + 2, marks["end"]))
-    result = Result(recording=recording, workload=workload, fault=fault, lost=lost)
-    recording.with_suffix(".labels.yml").write_text(labels(result, lengths), encoding="utf-8")
+    recording = folder / f"{running.workload}-{fault}.parquet"
+    for path in folder.glob(f"{recording.stem}.*"):  # parts of one that was cut off, too
+        path.unlink()
+    doing = _Conducting(
+        fault=fault, running=running, lengths=lengths, advance=advance, meter=Meter(running.place), uses=past.uses
+    )
+    note = f"workload {running.workload}, fault {fault} from {lengths.healthy} s for {lengths.faulty} s"
+    whole = False
+    try:
+        try:
+            record(
+                recording, host_root=Path("/"), gpu=False, seconds=lengths.total, note=note, host="lab",
+                on_second=doing.on_second,
+            )  # fmt: skip
+        finally:
+            if doing.injection is not None:
+                doing.injection.close()
+        if doing.taken < lengths.total:
+            raise KeyboardInterrupt
+        whole = True
+    finally:
+        if not whole:
+            recording.unlink(missing_ok=True)
+    began = float(Replay(recording).metadata["started_s"])  # whence labels are counted
+    result, units = _weigh(doing, past, began)
+    recording.with_suffix(".units").write_text(units, encoding="utf-8")
+    write(recording.with_suffix(".result.json"), result, began=began, uses=doing.uses and asdict(doing.uses))
+    recording.with_suffix(".labels.yml").write_text(labels(result), encoding="utf-8")
     return result
 
 
-@contextmanager
-def running(workload: str, place: Place, log: Path) -> Iterator[None]:
-    """Run a workload until it is left; it works already when this is entered.
-
-    Raises:
-        UnreadableError: it cannot run here, or did not do one unit in a minute.
-    """
-    if workload in NEEDS_TORCH and find_spec("torch") is None:
-        raise UnreadableError(f"the {workload} workload needs PyTorch", hint="pip install 'unveil[lab]'")
-    started: list[subprocess.Popen[bytes]] = []
-    try:
-        for number, program in enumerate(WORKLOADS[workload]):
-            output = log if program.tells else log.with_suffix(f".{number}")
-            started.append(place.start(program.module, list(program.arguments), side=program.side, log=output))
-        deadline = time.monotonic() + 60
-        while not (log.exists() and log.stat().st_size):
-            if any(process.poll() is not None for process in started) or time.monotonic() > deadline:
-                raise UnreadableError(f"the {workload} workload did not start working")
-            time.sleep(0.2)
-        time.sleep(WARM_S)
-        yield
-    finally:
-        for process in started:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-        for path in log.parent.glob(f"{log.stem}.[0-9]"):
-            path.unlink()
-
-
-def labels(result: Result, lengths: Lengths) -> str:
-    """Return the labels file of an experiment. The time of a fault that cost nothing is left unlabelled."""
-    begin, end = lengths.healthy, lengths.healthy + lengths.faulty
-    fault = FAULTS[result.fault]
-    lines = [
-        "apiVersion: unveil/v1",
-        "kind: RecordingLabels",
-        f"workload: {result.workload}",
-        "intervals:",
-        f"  - {{from: 0, to: {begin}, label: healthy}}",
-    ]
-    if result.fault in ("none", "busy_but_healthy"):
-        lines.append(f"  - {{from: {begin}, to: {end}, label: healthy, note: {json.dumps(fault.title)}}}")
-    elif result.effective:
-        label = f", label: {fault.label}" if fault.label else ""
-        label += f", subsystem: {fault.subsystem}" if fault.subsystem else ""
-        told = "" if result.lost is None else f"; {result.lost.throughput:.0%} of throughput lost"
-        told += "" if result.lost is None else f", units take {result.lost.latency:+.0%}"
-        note = json.dumps(f"{fault.title}{told}")
-        lines.append(f"  - {{from: {begin}, to: {end}, fault: {result.fault}{label}, note: {note}}}")
-    lines.append(f"  - {{from: {end + SETTLE_S}, label: healthy}}")
-    return "\n".join(lines) + "\n"
+def _weigh(doing: _Conducting, past: Past, began: float) -> tuple[Result, str]:
+    """Return the result of a recording, and the lines of its units."""
+    injection, ended = doing.injection, doing.ended
+    assert injection is not None, "a recording that is whole has seen its fault"
+    units = read_units(doing.running.log)
+    well = [(began, injection.begin), *past.stretches]
+    known = sorted({*past.units, *units}, key=lambda unit: unit.at_s)
+    lost = loss(known, well, [(injection.active, injection.end)])
+    after = (injection.end + SETTLE_S, ended)
+    settled = settled_s(known, well, after, look_s=LOOK_S, near=NEAR)
+    result = Result(
+        workload=doing.running.workload,
+        fault=doing.fault,
+        begin_s=injection.begin - began,
+        active_s=injection.active - began,
+        end_s=injection.end - began,
+        settled_s=(settled if doing.fault not in HEALTHY else injection.end) - began,
+        seconds=ended - began,
+        lost=lost,
+        chance=chance(known, well, injection.end - injection.active),
+        dead=not doing.running.alive,
+    )
+    kept = (line(unit) for unit in units if began - LATE_S <= unit.at_s <= ended)
+    return result, "".join(kept)

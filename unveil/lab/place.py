@@ -1,10 +1,12 @@
-"""Place: where a workload runs: a cgroup of its own, and two network namespaces that a bridge of the host joins.
+"""Place: where a workload runs: a container a side, in a network namespace of its own, and a bridge that joins them.
 
-The host sees what a hypervisor or a container host sees of a tenant: the cgroup, and the outer ends of its two links.
+The host sees what a container host sees of its tenants: their cgroups, named as an engine names them, the outer ends
+of their links, and their namespaces. Neighbours have a container, too.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import signal
@@ -12,18 +14,34 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unveil.errors import UnreadableError
+from unveil.lab.changes import Changes, restore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CGROUP = "unveil-lab"
 SIDES = ("a", "b")
+NEIGHBOUR = "neighbour"
 CONTROLLERS = ("cpu", "cpuacct", "memory", "blkio")
+CGROUP_ROOT = Path("/sys/fs/cgroup")
+BRIDGE = "uvlab"
+# `ip netns exec` mounts another /sys, so the cgroups are entered before it. Whoever is in a place dies with the lab:
+# 1 is PR_SET_PDEATHSIG, which outlives an exec.
+ENTER = (
+    "import ctypes, os, sys\nctypes.CDLL(None).prctl(1, 9)\n"
+    "for path in sys.argv[1].split(','): open(path, 'w').write('0')\n"
+    "os.execvp(sys.argv[2], sys.argv[2:])"
+)
+
+
+def container(who: str) -> str:
+    """Return the name of a container's cgroup: 64 hexadecimal digits, as engines have it."""
+    return hashlib.sha256(f"unveil-lab {who}".encode()).hexdigest()
 
 
 def namespace(side: str) -> str:
@@ -46,70 +64,122 @@ class Place:
     """A place that stands.
 
     Attributes:
-        folders: controller (``""`` for a v2 tree) → the workload's cgroup.
+        folders: controller (``""`` for a v2 tree) → the cgroup that holds all containers of the lab.
         scratch: folder on a real disk for data sets, checkpoints and logs.
+        changes: what is set on this host, and put back.
     """
 
     folders: dict[str, Path]
     scratch: Path
+    changes: Changes = field(default_factory=Changes)
 
-    def folder(self, controller: str) -> Path | None:
-        """Return the cgroup's folder in the hierarchy of a controller; None where the kernel has none."""
-        return self.folders.get(controller, self.folders.get(""))
+    def folder(self, controller: str, who: str) -> Path | None:
+        """Return a container's cgroup in the hierarchy of a controller; None where the kernel has none."""
+        whole = self.folders.get(controller, self.folders.get(""))
+        return None if whole is None else whole / container(who)
 
     def start(self, module: str, arguments: list[str], *, side: str, log: Path) -> subprocess.Popen[bytes]:
-        """Start a program of the lab in the cgroup and in a namespace; it is killed with this process."""
-        # `ip netns exec` mounts another /sys, so the cgroups are entered before it.
-        enter = (
-            "import os, sys\nfor path in sys.argv[1].split(','): open(path, 'w').write('0')\n"
-            "os.execvp(sys.argv[2], sys.argv[2:])"
-        )
-        places = ",".join(str(folder / "cgroup.procs") for folder in self.folders.values())
+        """Start a program of the lab in the container of a side; it is killed with this thread."""
         inside = ["ip", "netns", "exec", namespace(side), sys.executable, "-m", module, *arguments]
-        command = [sys.executable, "-c", enter, places, *inside]
-        with log.open("ab") as output:
-            return subprocess.Popen(
-                command, stdout=output, stderr=subprocess.DEVNULL, cwd=self.scratch,
-                env={**os.environ, "OMP_NUM_THREADS": "1"},
-            )  # fmt: skip
+        with log.open("ab") as output, log.with_suffix(".errors").open("ab") as errors:
+            return self._start(inside, side, output=output.fileno(), errors=errors.fileno())
+
+    def start_neighbour(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """Start Python with some arguments in the neighbour's container; it is killed with this thread."""
+        return self._start(
+            [sys.executable, *arguments], NEIGHBOUR, output=subprocess.DEVNULL, errors=subprocess.DEVNULL
+        )
+
+    def _start(self, words: list[str], who: str, *, output: int, errors: int) -> subprocess.Popen[bytes]:
+        places = ",".join(str(folder / container(who) / "cgroup.procs") for folder in self.folders.values())
+        command = [sys.executable, "-c", ENTER, places, *words]
+        return subprocess.Popen(command, stdout=output, stderr=errors, cwd=self.scratch, env=_environment())
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of a program of the lab: one thread, and this very package wherever it runs."""
+    alone = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return {**os.environ, **alone, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONUNBUFFERED": "1"}
 
 
 @contextmanager
 def place(scratch: Path) -> Iterator[Place]:
-    """Build a place and take it away again, with everything that still runs in it.
+    """Build a place and take it away again, with everything that still runs in it and all that was changed.
 
     Raises:
         UnreadableError: the kernel or this user may not; says what is missing.
+        ConflictError: another lab is running.
     """
     if os.geteuid() != 0:
         raise UnreadableError("the lab changes kernel settings and needs root", hint="run it with sudo")
     if shutil.which("ip") is None:
         raise UnreadableError("the lab needs `ip`", hint="install iproute2")
+    restore()  # what an earlier one left that was killed
+    tear_down()
     scratch.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        folders = stack.enter_context(_cgroup())
-        stack.enter_context(_network())
-        yield Place(folders=folders, scratch=scratch)
+        changes = Changes()
+        stack.enter_context(_guardian())
+        stack.callback(tear_down)
+        stack.enter_context(changes.scope())
+        # The journal has a line from here on, so that a lab that is killed leaves word that there is a place.
+        changes.run("true", undo=("true",))
+        folders = _cgroups()
+        _network()
+        yield Place(folders=folders, scratch=scratch, changes=changes)
 
 
 @contextmanager
-def _cgroup() -> Iterator[dict[str, Path]]:
-    root = Path("/sys/fs/cgroup")
-    v1 = {name: root / name / CGROUP for name in CONTROLLERS if (root / name / "cgroup.procs").exists()}
-    folders = v1 or {"": root / CGROUP}
+def _guardian() -> Iterator[None]:
+    """Have a process at hand that restores everything when this one is killed."""
+    words = [sys.executable, "-m", "unveil.lab", "--restore", "--when-gone"]
+    guardian = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True, env=_environment())
     try:
-        for folder in set(folders.values()):
-            folder.mkdir(exist_ok=True)
-        yield folders
+        yield
     finally:
-        for folder in set(folders.values()):
-            _empty(folder)
+        if guardian.stdin is not None:
+            guardian.stdin.close()
+        guardian.wait()
+
+
+def tear_down() -> None:
+    """Take every container and link of the lab away, with all that runs in them; nothing where there is none."""
+    for tree in (CGROUP_ROOT, *(CGROUP_ROOT / name for name in CONTROLLERS)):
+        for who in (*SIDES, NEIGHBOUR):
+            _empty(tree / CGROUP / container(who))
+        _empty(tree / CGROUP)
+    for side in SIDES:
+        subprocess.run(["ip", "netns", "del", namespace(side)], check=False, capture_output=True)
+        subprocess.run(["ip", "link", "del", outer(side)], check=False, capture_output=True)
+    subprocess.run(["ip", "link", "del", BRIDGE], check=False, capture_output=True)
+
+
+def _cgroups() -> dict[str, Path]:
+    v1 = {name: CGROUP_ROOT / name / CGROUP for name in CONTROLLERS if (CGROUP_ROOT / name / "cgroup.procs").exists()}
+    folders = v1 or {"": CGROUP_ROOT / CGROUP}
+    for folder in set(folders.values()):
+        folder.mkdir(exist_ok=True)
+        for name in ("+cpu", "+memory", "+io") if not v1 else ():
+            _allow(folder / "cgroup.subtree_control", name)
+        for who in (*SIDES, NEIGHBOUR):
+            (folder / container(who)).mkdir(exist_ok=True)
+    return folders
+
+
+def _allow(path: Path, controller: str) -> None:
+    """Hand a controller down to the containers; where the kernel will not, the faults that need it say so."""
+    try:
+        path.write_text(controller)
+    except OSError:
+        return
 
 
 def _empty(folder: Path) -> None:
     """Kill what runs in a cgroup and remove it."""
     for _ in range(100):
-        for number in (folder / "cgroup.procs").read_text().split() if folder.exists() else ():
+        if not folder.exists():
+            return
+        for number in (folder / "cgroup.procs").read_text().split():
             try:
                 os.kill(int(number), signal.SIGKILL)
             except ProcessLookupError:
@@ -124,25 +194,16 @@ def _empty(folder: Path) -> None:
             return
 
 
-@contextmanager
-def _network() -> Iterator[None]:
-    bridge = "uvlab"
-    try:
-        _ip("link", "add", bridge, "type", "bridge")
-        _ip("link", "set", bridge, "up")
-        for side in SIDES:
-            _ip("netns", "add", namespace(side))
-            _ip("link", "add", outer(side), "type", "veth", "peer", "name", "eth0", "netns", namespace(side))
-            _ip("link", "set", outer(side), "master", bridge, "up")
-            _ip("-n", namespace(side), "addr", "add", f"{address(side)}/24", "dev", "eth0")
-            for device in ("eth0", "lo"):
-                _ip("-n", namespace(side), "link", "set", device, "up")
-        yield
-    finally:
-        for side in SIDES:
-            subprocess.run(["ip", "netns", "del", namespace(side)], check=False, capture_output=True)
-            subprocess.run(["ip", "link", "del", outer(side)], check=False, capture_output=True)
-        subprocess.run(["ip", "link", "del", bridge], check=False, capture_output=True)
+def _network() -> None:
+    _ip("link", "add", BRIDGE, "type", "bridge")
+    _ip("link", "set", BRIDGE, "up")
+    for side in SIDES:
+        _ip("netns", "add", namespace(side))
+        _ip("link", "add", outer(side), "type", "veth", "peer", "name", "eth0", "netns", namespace(side))
+        _ip("link", "set", outer(side), "master", BRIDGE, "up")
+        _ip("-n", namespace(side), "addr", "add", f"{address(side)}/24", "dev", "eth0")
+        for device in ("eth0", "lo"):
+            _ip("-n", namespace(side), "link", "set", device, "up")
 
 
 def _ip(*words: str) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import time
+from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 
@@ -26,8 +27,13 @@ class Unit:
 
 def done(phase: str, seconds: float) -> None:
     """Say on standard output that one unit was done."""
-    sys.stdout.write(f'{{"at": {time.time():.4f}, "phase": "{phase}", "s": {seconds:.5f}}}\n')
+    sys.stdout.write(line(Unit(at_s=time.time(), phase=phase, seconds=seconds)))
     sys.stdout.flush()
+
+
+def line(unit: Unit) -> str:
+    """Return the line that says that a unit was done."""
+    return f'{{"at": {unit.at_s:.4f}, "phase": "{unit.phase}", "s": {unit.seconds:.5f}}}\n'
 
 
 def read_units(path: Path) -> tuple[Unit, ...]:
@@ -42,9 +48,13 @@ def read_units(path: Path) -> tuple[Unit, ...]:
     return tuple(units)
 
 
+Stretch = tuple[float, float]
+"""Of wall-clock time, seconds."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """What a fault cost: shares of what the same run did before it; negative is a gain.
+    """What a fault cost: shares of what the same workload did while it was well; negative is a gain.
 
     Attributes:
         throughput: share of the units per second that is gone.
@@ -55,14 +65,14 @@ class Loss:
     latency: float
 
 
-def loss(units: Iterable[Unit], before: tuple[float, float], during: tuple[float, float]) -> Loss | None:
-    """Return what was lost between two stretches of wall-clock time; None where they have no phase in common.
+def loss(units: Iterable[Unit], before: Sequence[Stretch], during: Sequence[Stretch]) -> Loss | None:
+    """Return what was lost between stretches of wall-clock time; None where they have no phase in common.
 
     Each phase is compared with itself, and weighed by the time that it had before, so that a fault which merely comes
     in a quiet phase costs nothing.
     """
     ordered = sorted(units, key=lambda unit: unit.at_s)
-    first, second = (_phases([unit for unit in ordered if begin <= unit.at_s < end]) for begin, end in (before, during))
+    first, second = (_phases([_within(ordered, each) for each in stretches]) for stretches in (before, during))
     common = first.keys() & second.keys()
     if not common:
         return None
@@ -72,26 +82,64 @@ def loss(units: Iterable[Unit], before: tuple[float, float], during: tuple[float
     return Loss(throughput=1 - kept, latency=longer - 1)
 
 
+def chance(units: Sequence[Unit], well: Sequence[Stretch], length_s: float) -> Loss | None:
+    """Return the most that a stretch of this length lost against all the time that was well: what chance alone does.
+
+    None where less than three such stretches fit in.
+    """
+    pieces = [
+        (begin + number * length_s, begin + (number + 1) * length_s)
+        for begin, end in well
+        for number in range(int((end - begin) / length_s))
+    ]
+    told = [each for piece in pieces if (each := loss(units, well, [piece])) is not None]
+    if len(told) < 3:
+        return None
+    return Loss(
+        throughput=max(abs(each.throughput) for each in told), latency=max(abs(each.latency) for each in told)
+    )  # fmt: skip
+
+
+def settled_s(units: Sequence[Unit], well: Sequence[Stretch], after: Stretch, *, look_s: float, near: float) -> float:
+    """Return when a workload was as before again: from then on nothing loses more than *near*; else the end."""
+    begin, end = after
+    settled = end
+    at = end - look_s
+    while at >= begin:
+        lost = loss(units, well, [(at, at + look_s)])
+        if lost is None or lost.throughput > near:
+            break
+        settled = at
+        at -= 1.0
+    return settled
+
+
+def _within(ordered: Sequence[Unit], stretch: Stretch) -> Sequence[Unit]:
+    begin, end = (bisect_left(ordered, at, key=lambda unit: unit.at_s) for at in stretch)
+    return ordered[begin:end]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Phase:
-    """One phase of a stretch: the time between its units, their number per second, and the median unit."""
+    """One phase: the time between its units, their number per second, and the median unit."""
 
     spent_s: float
     rate: float
     typical_s: float
 
 
-def _phases(units: list[Unit]) -> dict[str, _Phase]:
+def _phases(stretches: Sequence[Sequence[Unit]]) -> dict[str, _Phase]:
     gaps: dict[str, list[float]] = {}
-    for earlier, unit in pairwise(units):
-        if earlier.phase != unit.phase:
-            continue  # half of this gap is the other phase's
-        gaps.setdefault(unit.phase, []).append(max(unit.at_s - earlier.at_s, 1e-6))
+    spent: dict[str, list[float]] = {}
+    for units in stretches:
+        for unit in units:
+            spent.setdefault(unit.phase, []).append(unit.seconds)
+        for earlier, unit in pairwise(units):
+            if earlier.phase == unit.phase:  # else half of this gap is the other phase's
+                gaps.setdefault(unit.phase, []).append(max(unit.at_s - earlier.at_s, 1e-6))
     return {
         phase: _Phase(
-            spent_s=sum(each),
-            rate=len(each) / sum(each),
-            typical_s=max(median(unit.seconds for unit in units if unit.phase == phase), 1e-6),
+            spent_s=sum(each), rate=len(each) / sum(each), typical_s=max(median(spent[phase]), 1e-6)
         )
         for phase, each in gaps.items()
-    }
+    }  # fmt: skip

@@ -40,6 +40,8 @@ KEYS = {
     "controller": ["0"],
     "pci": ["0000:01:00.0"],
     "port": ["mlx5_0/1"],
+    "vcpu": ["0", "1"],
+    "vhost": ["0"],
 }
 PLAIN = {name: feature for name, feature in FEATURES.items() if not any(each.pick for each in feature.formula.channels)}
 

@@ -41,6 +41,7 @@ from unveil.host.sources import (
     softirqs,
     softnet,
     stat,
+    vm_threads,
     vmstat,
     watcher,
 )
@@ -75,6 +76,7 @@ SOURCES: tuple[Source, ...] = (
     buddyinfo.SOURCE,
     cgroup_events.SOURCE,
     cgroup_io.SOURCE,
+    vm_threads.SOURCE,
     sockstat.SOURCE,
     conntrack.SOURCE,
     nic_faults.SOURCE,

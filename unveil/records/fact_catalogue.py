@@ -205,6 +205,8 @@ _CGROUP = _kinds(
     ("cpu.cgroup_quota", _NUMBER, "cores", "CPU time it may use"),
     ("cpu.cgroup_period", _NUMBER, "us", "period that the quota is counted in"),
     ("cpu.cgroup_burst", _NUMBER, "us", "CPU time it may save up and use beyond its quota"),
+    ("cpu.cgroup_vcpus", _NUMBER, "vCPUs", "virtual CPUs of a virtual machine"),
+    ("network.cgroup_taps", _LIST, "", "interfaces that carry a virtual machine's packets"),
     ("cpu.cgroup_weight", _NUMBER, "", "weight against its siblings: cpu.weight, or cpu.shares in v1"),
     ("cpu.cgroup_cpus", _TEXT, "", "CPUs it may run on"),
     ("cpu.cgroup_own_cpus", _TEXT, "", "these, where they are not all and no other workload is held to any of them"),

@@ -23,6 +23,7 @@ from unveil.host.facts.disks import Disk, disk_names, find_disks, read_disks
 from unveil.host.facts.file_systems import read_file_systems
 from unveil.host.facts.home import find_home
 from unveil.host.facts.irqs import read_irqs
+from unveil.host.facts.machine_facts import MachineFacts
 from unveil.host.facts.nics import Nic, find_nics, nic_devices, refresh_nics, tell_interrupts, tell_virtual
 from unveil.host.facts.own_cpus import tell_own_cpus
 from unveil.host.facts.pcie_path import redirecting_ports, translation
@@ -84,6 +85,7 @@ class FactReader:
         self._found: _Found | None = None
         self._refreshes = 0
         self._turns = CgroupTurns()
+        self._machines = MachineFacts()
         self._speed_due = 0  # number of the refresh
         self._table = FactTable()
 
@@ -147,6 +149,7 @@ class FactReader:
             gpu_paths=self._gpu_paths(gpu_facts),
         )
         self._refreshes, self._found = 0, found
+        self._machines.forget()
         return found
 
     def _refresh(self, sheet: FactSheet, found: _Found, devices: Mapping[str, str | None]) -> None:
@@ -179,6 +182,7 @@ class FactReader:
         nodes = [nic.device.node for nic in found.nics if nic.physical]
         home = find_home(self._root, found.mounts, found.topology, gpu_facts=gpu_facts, nic_nodes=nodes)
         cgroups = read_cgroups(sheet, found.mounts, home, follow=follow, turns=self._turns)
+        self._machines.tell(sheet, found.mounts, cgroups)
         tell_own_cpus(sheet, cgroups, (nic.entity for nic in found.nics), found.topology.online)
 
     def _gpu_paths(self, gpu_facts: Sequence[Fact]) -> tuple[Fact, ...]:

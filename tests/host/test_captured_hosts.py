@@ -62,6 +62,13 @@ def lines(file: Path, pattern: str) -> set[str] | None:
     return set(re.findall(pattern, file.read_text(errors="replace"), re.MULTILINE)) if file.is_file() else None
 
 
+def has_cpus(node: Path) -> bool:
+    """Tell whether a node's list, or else its mask, names any CPU."""
+    file = next((node / name for name in ("cpulist", "cpumap") if (node / name).is_file()), None)
+    text = "" if file is None else file.read_text(errors="replace").strip("\0 \n")
+    return bool(text.strip("0,") if file is not None and file.name == "cpumap" else text)
+
+
 @pytest.fixture
 def snapshot(capsys: pytest.CaptureFixture[str]) -> Callable[[Path], dict[str, Any]]:
     def take(root: Path) -> dict[str, Any]:
@@ -78,14 +85,15 @@ def check(root: Path, told: dict[str, Any]) -> None:
     sick = [source for source in told["sources"] if source["state"] in ("failed", "stale")]
     assert sick == [], root
     assert facts["cpu.count", "host", ""] == count(root / "sys/devices/system/cpu", "cpu[0-9]*"), root
-    assert facts["interconnect.node_count", "host", ""] == count(root / "sys/devices/system/node", "node[0-9]*"), root
+    nodes = root / "sys/devices/system/node"
+    assert facts["interconnect.node_count", "host", ""] == count(nodes, "node[0-9]*"), root
+    with_cpus = facts.get(("interconnect.cpu_nodes", "host", ""))
+    assert with_cpus is None or {f"node{node}" for node in with_cpus} == {
+        node.name for node in nodes.glob("node[0-9]*") if has_cpus(node)
+    }, root
     nics = {key for _, kind, key in facts if kind == "nic"}
     net = root / "sys/class/net"
-    links = (
-        {each.name for each in net.iterdir() if each.is_symlink() or (each / "ifindex").exists()}
-        if net.is_dir()
-        else set()
-    )
+    links = {each.name for each in net.iterdir() if each.is_symlink() or each.is_dir()} if net.is_dir() else set()
     assert nics == links, root
     for nic in nics:
         messages = net / nic / "device/msi_irqs"

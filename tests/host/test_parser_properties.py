@@ -98,6 +98,7 @@ TEXTS = st.one_of(
 @given(text=TEXTS)
 @example(text=b"")
 @example(text=b"\n\n \n")
+@example(text=b"CPU0 CPU" + b"9" * 5000 + b"\n24: 1 2 x\n")
 def test_any_text_is_parsed_or_refused_with_a_parse_error(text: bytes) -> None:
     for name, parser in PARSERS.items():
         with contextlib.suppress(ParseError):

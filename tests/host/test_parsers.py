@@ -205,6 +205,12 @@ def test_interrupts_are_keyed_by_the_cpu_ids_of_the_header(values: Values) -> No
     }
 
 
+@pytest.mark.parametrize("name", ["CPU", "CPUx", "cpu0", "CPU1_0", "CPU" + "9" * 5000])
+def test_a_header_that_names_no_cpu_is_no_table_of_interrupts(name: str) -> None:
+    shape = learn(f"{name}\n24: 1 x\n".encode(), partial(parse_interrupts, node_of={}))
+    assert (shape.readings, shape.problem) == ((), "the header does not name the CPUs")
+
+
 def test_an_interrupt_number_given_to_another_device_is_noticed() -> None:
     shape = learn(INTERRUPTS.encode(), partial(parse_interrupts, node_of={}))
     assert shape.fits(INTERRUPTS.replace("20", "21").encode())

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from unveil.host.facts.cgroup_mounts import find_cgroup_mounts
 from unveil.host.facts.cgroup_names import identify
 from unveil.host.facts.cgroup_walk import MAX_CGROUPS, cgroup_key
+from unveil.host.facts.sheet import number, plain
 
 if TYPE_CHECKING:
     from unveil.host.facts.cgroup_mounts import Hierarchy
@@ -167,7 +168,7 @@ class CgroupTree:
     def _use(self, path: str) -> float:
         for name in _USE_FILES:
             try:
-                return float(self.root.read(f"{self.mount}{path}/{name}"))
+                return number(plain(self.root.read(f"{self.mount}{path}/{name}")))
             except (OSError, ValueError):
                 continue
         return 0.0

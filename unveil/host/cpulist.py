@@ -5,6 +5,7 @@ Source: Documentation/admin-guide/kernel-parameters.rst (cpu lists) and lib/bitm
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
 # Far above NR_CPUS (8192) and MAX_NUMNODES (1024) of any kernel: a longer list is a damaged or hostile one.
 HIGHEST_ID = 1 << 16
+
+_MASK = re.compile(r"[0-9a-fA-F]+(?:,[0-9a-fA-F]+)*")
 
 
 def parse_cpulist(text: str | bytes) -> frozenset[int]:
@@ -32,6 +35,17 @@ def parse_cpulist(text: str | bytes) -> frozenset[int]:
         if part := part.strip():
             ids.update(_parse_range(part))
     return frozenset(ids)
+
+
+def parse_mask(text: str) -> int:
+    """Return a mask of CPUs or nodes, ``ff,00000003``, as a number; commas stand every 32 bits.
+
+    Raises:
+        ValueError: the text is no mask.
+    """
+    if not _MASK.fullmatch(text):
+        raise ValueError(f"{text[:20]!r} is no mask")
+    return int("".join(word.rjust(8, "0") for word in text.split(",")), 16)
 
 
 def _parse_range(part: str) -> Iterable[int]:

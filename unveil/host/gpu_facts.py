@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from unveil.host.facts.sheet import number, plain
 from unveil.records.entity import Entity, EntityKind
 from unveil.records.fact import Fact
 
@@ -92,7 +93,7 @@ def _node(root: HostRoot, pci: object) -> tuple[float | None, str | None]:
     if not isinstance(pci, str):
         return None, "the driver does not tell the PCI address"
     try:
-        node = int(root.read(f"sys/bus/pci/devices/{pci}/numa_node"))
+        node = number(plain(root.read(f"sys/bus/pci/devices/{pci}/numa_node")))
     except (OSError, ValueError) as error:
         return None, f"sysfs does not place {pci}: {error}"
-    return (None, "the platform does not say") if node < 0 else (float(node), None)
+    return (None, "the platform does not say") if node < 0 else (node, None)

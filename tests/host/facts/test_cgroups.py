@@ -206,3 +206,8 @@ def test_a_limit_of_io_is_told_where_it_is_on_one_disk(tree: Tree) -> None:
     assert (facts.value("memory.cgroup_high", one), facts.value("memory.cgroup_high", free)) == (1 << 30, None)
     assert facts.value("cpu.cgroup_burst", one) == 5000
     assert facts.value("memory.dying_cgroups") == 2300, "to the nearest hundred"
+    tree.write("sys/fs/cgroup/cgroup.stat", "nr_dying_descendants many\n")
+    tree.write("sys/fs/cgroup/one.service/io.max", " \n")
+    facts = tree.facts()
+    assert facts.value("memory.dying_cgroups") is None
+    assert facts.find("storage.cgroup_read_limit", one).reason == "unlimited"  # type: ignore[union-attr]

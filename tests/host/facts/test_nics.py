@@ -126,6 +126,13 @@ def test_hundreds_of_veths_do_not_push_a_device_out(two_nodes: Tree) -> None:
     assert table.value("network.nic_node", _nic("eth1")) == 1
 
 
+def test_an_interface_that_is_a_folder_and_no_link_counts_and_a_file_does_not(two_nodes: Tree) -> None:
+    before = two_nodes.facts().entities(EntityKind.NIC)
+    two_nodes.write("sys/class/net/old0/speed", "1000\n")
+    two_nodes.write("sys/class/net/bonding_masters", "bond0\n")
+    assert set(two_nodes.facts().entities(EntityKind.NIC)) - set(before) == {_nic("old0")}
+
+
 def test_a_legacy_interrupt_is_found_where_there_are_no_vectors(tree: Tree) -> None:
     tree.cpus("0-1", "0-1")
     device = tree.pci("pci0000:00/0000:00:04.0", node=0, local="0-1")

@@ -88,6 +88,12 @@ def test_masks_are_words_of_32_bits(text: str, cpus: set[int]) -> None:
     assert parse_cpumask(text) == cpus
 
 
+@pytest.mark.parametrize("text", ["1_0", "+f", "0xf", "-1", "f f", "١", ",f", "mask"])
+def test_other_texts_are_no_masks(text: str) -> None:
+    with pytest.raises(ValueError, match="is no mask"):
+        parse_cpumask(text)
+
+
 @pytest.mark.parametrize(
     ("flags", "product", "expected"),
     [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from unveil.host.cpulist import format_cpulist, parse_cpulist
 from unveil.host.facts.cgroup_names import identify
 from unveil.host.facts.cgroup_walk import MAX_CGROUPS, cgroup_key, choose_cgroups, find_cgroups
-from unveil.host.facts.sheet import FactSheet, number, plain, why
+from unveil.host.facts.sheet import FactSheet, number, number_or_none, plain, why
 from unveil.records.entity import Entity, EntityKind
 
 if TYPE_CHECKING:
@@ -123,8 +123,9 @@ def _tell_dying(sheet: FactSheet, mounts: CgroupMounts) -> None:
     """
     stat = "" if mounts.unified is None else sheet.text(f"{mounts.unified.mount}/cgroup.stat") or ""
     words = stat.split()
-    if mounts.version("memory") == 2 and "nr_dying_descendants" in words[:-1]:
-        sheet.tell("memory.dying_cgroups", round(number(words[words.index("nr_dying_descendants") + 1]), -2))
+    told = words[words.index("nr_dying_descendants") + 1] if "nr_dying_descendants" in words[:-1] else None
+    if mounts.version("memory") == 2 and (dying := number_or_none(told)) is not None:
+        sheet.tell("memory.dying_cgroups", round(dying, -2))
     else:
         sheet.miss("memory.dying_cgroups", "only the second version of cgroups counts them")
 
@@ -204,7 +205,7 @@ def _read_io(place: _Place) -> None:
     names = ("storage.cgroup_io_device", *(f"storage.cgroup_{name}" for name in _IO_LIMITS.values()))
     unified = place.mounts.unified
     text = None if unified is None else place.sheet.text(f"{unified.mount}{place.path}/io.max")
-    lines = (text or "").splitlines()
+    lines = [line for line in (text or "").splitlines() if not line.isspace()]
     if len(lines) != 1:
         if text is None:
             reason = "the second version of the io controller is not enabled for it"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unveil.host.facts.sheet import number
+from unveil.host.facts.sheet import number_or_none
 from unveil.records.entity import Entity, EntityKind
 
 if TYPE_CHECKING:
@@ -67,20 +67,18 @@ def _read_frequency(sheet: FactSheet, cpus: list[int]) -> None:
 
 
 def _positive(sheet: FactSheet, path: str) -> float | None:
-    text = sheet.text(path)
-    return float(text) if text is not None and text.isascii() and text.isdigit() and int(text) > 0 else None
+    value = number_or_none(sheet.text(path))
+    return value if value is not None and value > 0 else None
 
 
 def _read_sleep(sheet: FactSheet, cpus: list[int]) -> None:
     """Read how long the deepest sleep takes to leave, and which CPUs can be told how long is too long."""
     states = f"{_CPU}/cpu{cpus[0] if cpus else 0}/cpuidle"
     latencies = [
-        number(latency)
+        latency
         for state in sheet.names(states)
         if sheet.text(f"{states}/{state}/disable") == "0"
-        and (latency := sheet.text(f"{states}/{state}/latency")) is not None
-        and latency.isascii()
-        and latency.isdigit()
+        and (latency := number_or_none(sheet.text(f"{states}/{state}/latency"))) is not None
     ]
     if latencies:
         sheet.tell("cpu.sleep_latency", max(latencies))

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unveil.host.cpulist import parse_cpulist
-from unveil.host.facts.sheet import why
+from unveil.host.facts.sheet import number, why
 
 if TYPE_CHECKING:
     from unveil.host.facts.sheet import FactSheet
 
 # Domains have up to eight digits: NVML always writes eight, hosts with VMD or hyper-v number beyond four.
 _PCI = re.compile(r"([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7])")
+_IRQ = re.compile(r"[0-9]{1,9}")
 
 UNKNOWN_NODE = "the platform does not say which node it is on (numa_node is -1)"
 
@@ -64,7 +65,7 @@ def find_device(sheet: FactSheet, path: str) -> Device:
         if text is None:
             continue
         try:
-            node = int(text)
+            node = int(number(text))
             reason = "" if node >= 0 else UNKNOWN_NODE
         except ValueError:
             reason = f"/{folder}/numa_node reads {text[:20]!r}"
@@ -106,7 +107,7 @@ def device_irqs(sheet: FactSheet, pci_path: str | None) -> tuple[tuple[int, ...]
     if not vectors:
         line = sheet.text(f"{pci_path}/irq") or "0"
         vectors = (line,) if line != "0" else ()
-    irqs = tuple(sorted(int(name) for name in vectors if name.isascii() and name.isdigit()))
+    irqs = tuple(sorted(int(name) for name in vectors if _IRQ.fullmatch(name)))
     return irqs, "" if irqs else "the PCI function has no interrupt"
 
 

@@ -11,7 +11,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from unveil.host.facts.sheet import number
+from unveil.host.facts.sheet import number_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,8 +93,8 @@ def _read_nfs(sheet: FactSheet, devices: set[str]) -> None:
     for device in sorted(devices):
         path = f"{_BDI}/{device}/read_ahead_kb"
         text = sheet.text(path)
-        if text is not None and text.isascii() and text.isdigit():
-            found[device] = number(text)
+        if (kilobytes := number_or_none(text)) is not None:
+            found[device] = kilobytes
             sheet.settings[f"file:/{path}"] = f"{text}\n"
     if found:
         sheet.tell("storage.nfs_read_ahead", min(found.values()))

@@ -71,7 +71,7 @@ def nic_devices(sheet: FactSheet) -> dict[str, str | None]:
         try:
             path = normpath(f"{_NET}/{sheet.root.readlink(f'{_NET}/{name}')}")
         except OSError:  # not a link: an interface of an old kernel, or a file such as bonding_masters
-            if sheet.root.exists(f"{_NET}/{name}/ifindex"):
+            if sheet.names(f"{_NET}/{name}"):
                 found[name] = None
             continue
         own, net, _ = path.rpartition("/net/")

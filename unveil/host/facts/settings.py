@@ -73,7 +73,7 @@ def read_settings(sheet: FactSheet) -> None:
     for fact, name in SYSCTLS.items():
         sheet.read(fact, sysctl_path(name), number, setting=f"sysctl:{name}")
     for fact, name in _SPANS.items():
-        sheet.read(fact, sysctl_path(name), lambda text: number(text.split()[-1]), setting=f"sysctl:{name}")
+        sheet.read(fact, sysctl_path(name), lambda text: number(text.rpartition("\t")[2]), setting=f"sysctl:{name}")
     for fact, path in _NUMBERS.items():
         sheet.read(fact, path, number, setting=f"file:/{path}")
     for fact, path in _CHOICES.items():

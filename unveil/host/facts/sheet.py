@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from typing import TYPE_CHECKING
 
 from unveil.records.entity import HOST, Entity
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 # Files of facts hold one value, which the kernel gives in one answer: no need to ask whether there is more.
 _MOST = 16384
+_NUMBER = re.compile(r"-?[0-9]{1,20}")
 
 _WHY = {
     errno.ENOENT: "this kernel has no {path}",
@@ -50,9 +52,17 @@ def number(text: str) -> float:
     """Return the number a file holds.
 
     Raises:
-        ValueError: it holds something else, e.g. ``N/A``.
+        ValueError: it holds something else, e.g. ``N/A``; or what ``int`` alone would admit, as ``1_000``, ``+1``,
+            digits of other scripts and more of them than any counter has.
     """
-    return float(int(text))
+    if not _NUMBER.fullmatch(text):
+        raise ValueError(f"{text[:20]!r} is no number")
+    return float(text)
+
+
+def number_or_none(text: str | None) -> float | None:
+    """Return the number of a file that may be missing or hold something else."""
+    return float(text) if text is not None and _NUMBER.fullmatch(text) else None
 
 
 def chosen(text: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from unveil.host.cpulist import parse_mask
 from unveil.records.entity import Entity, EntityKind
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def mask_cpus(text: str) -> int:
     Raises:
         ValueError: the text is no mask.
     """
-    return int(text.replace(",", ""), 16).bit_count()
+    return parse_mask(text).bit_count()
 
 
 def dealt(cpus: Iterable[int], queues: int) -> tuple[str, ...]:
@@ -70,7 +71,7 @@ def tell_transmission(sheet: FactSheet, name: str, local: frozenset[int]) -> Non
     told = 0
     for queue in queues:
         try:
-            told |= int((sheet.text(f"{folder}/{queue}/xps_cpus") or "").replace(",", ""), 16)
+            told |= parse_mask(sheet.text(f"{folder}/{queue}/xps_cpus") or "")
         except ValueError:
             sheet.miss("network.nic_xps_cpus", "this kernel has no map of CPUs to its queues", entity)
             return

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from unveil.host.cpulist import format_cpulist, parse_cpulist
+from unveil.host.cpulist import format_cpulist, parse_cpulist, parse_mask
 from unveil.host.facts.sheet import number
 from unveil.records.entity import Entity, EntityKind
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _CPU = "sys/devices/system/cpu"
 _NODE = "sys/devices/system/node"
+_DISTANCE = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +124,7 @@ def parse_cpumask(text: str) -> frozenset[int]:
     Raises:
         ValueError: the text is no mask.
     """
-    words = [word for word in text.split(",") if word]
-    mask = int("".join(word.rjust(8, "0") for word in words), 16) if words else 0
+    mask = parse_mask(text) if text else 0
     return frozenset(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
 
 
@@ -141,8 +141,9 @@ def _node_distances(sheet: FactSheet, nodes: frozenset[int]) -> dict[int, tuple[
     found = {}
     for node in nodes:
         words = (sheet.text(f"{_NODE}/node{node}/distance") or "").split()
-        if len(words) == len(nodes) and all(word.isascii() and word.isdigit() for word in words):
-            found[node] = tuple(int(word) for word in words)
+        distances = tuple(int(word) for word in words if _DISTANCE.fullmatch(word))
+        if len(distances) == len(words) == len(nodes):
+            found[node] = distances
     return found
 
 

@@ -7,6 +7,7 @@ the hardware number and the device, which are pinned: a number that is given to 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from unveil.host.parsers.text import ParseError, Reading, name_of
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from unveil.host.parsers.text import Line, Text
+
+_CPU = re.compile(rb"CPU[0-9]{1,9}")
 
 MOST_CELLS = 4096
 """Interrupts times CPUs; beyond, the channels are sums over the CPUs of a node."""
@@ -56,7 +59,7 @@ def parse_interrupts(text: Text, node_of: Mapping[int, int], most_cells: int = M
 
 def _cpus(header: Line | None) -> list[int]:
     names = header.fields if header is not None else []
-    if not names or not all(name.startswith(b"CPU") and name[3:].isdigit() for name in names):
+    if not names or not all(_CPU.fullmatch(name) for name in names):
         raise ParseError("the header does not name the CPUs")
     return [int(name[3:]) for name in names]
 

@@ -9,6 +9,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
+from unveil.host.facts.sheet import number, plain
 from unveil.host.parsers.buddyinfo import fold_buddyinfo, parse_buddyinfo
 from unveil.host.source import SLOWEST, Feed, Source, Surroundings
 from unveil.records.metric import Kind, Metric
@@ -40,7 +41,7 @@ METRICS = tuple(
 def huge_order(root: HostRoot) -> int:
     """Return the order of a block of pages that holds one transparent huge page."""
     try:
-        size = int(root.read("sys/kernel/mm/transparent_hugepage/hpage_pmd_size"))
+        size = int(number(plain(root.read("sys/kernel/mm/transparent_hugepage/hpage_pmd_size"))))
     except (OSError, ValueError):
         size = _HUGE_PAGE_BYTES
     return max(1, (size // _PAGE).bit_length() - 1)

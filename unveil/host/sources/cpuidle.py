@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from unveil.errors import SourceAbsentError
+from unveil.host.facts.sheet import number, plain
 from unveil.host.parsers.number import parse_number
 from unveil.host.source import SLOWEST, Feed, Source, Surroundings
 from unveil.host.sources.cpu_sysfs import CPUS, online_cpus, spread
@@ -51,7 +52,7 @@ def _depth(root: HostRoot, folder: str) -> str:
     """Return how deep a state is: poll, shallow or deep."""
     try:
         name = root.read(f"{folder}/name").strip()
-        latency = int(root.read(f"{folder}/latency"))
+        latency = number(plain(root.read(f"{folder}/latency")))
     except (OSError, ValueError):
         return "shallow"
     if name == b"POLL":

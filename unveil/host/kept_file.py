@@ -121,6 +121,8 @@ class KeptFile:
     def _read_briefly(self) -> bytes | None:
         if self.error:
             return None
+        if self.feed.own_way is not None:
+            return self.feed.own_way()
         turns = self.feed.turns or (self.feed.path,)
         path = turns[self._turn % len(turns)]
         self._turn += 1

@@ -143,7 +143,7 @@ class PaceReader:
         self._sources, self._next = sources, None
         self._decoder = Decoder(self.pace.tier, sources, self._extra, self._decoder.layout)
         weighed = [
-            (source, file, len(file.shape.text) + 1 + (0 if file.feed.kept else _OPENING_BYTES))
+            (source, file, len(file.shape.text) + 1 + file.feed.beside + (0 if file.feed.kept else _OPENING_BYTES))
             for source in sources
             for file in source.files
         ]

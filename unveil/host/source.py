@@ -6,10 +6,11 @@ as ``SourceHealth``. A newcomer adds a file with a ``SOURCE`` and a line in ``ca
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from unveil.host.namespaces import NetworkNamespaces
 from unveil.records.sample import Tier
 
 if TYPE_CHECKING:
@@ -43,6 +44,10 @@ class Surroundings:
 
     root: HostRoot
     cgroups: CgroupTrees
+    namespaces: NetworkNamespaces = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "namespaces", NetworkNamespaces(self.root, self.cgroups))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +66,9 @@ class Feed:
         kept: stays open. Small files that are read once in ten seconds are opened each time instead, so that a host
             with hundreds of them does not run out of descriptors.
         turns: paths that are read in turn, one each time, instead of *path*; for files that are not kept.
+        own_way: reads the text instead, where *path* only stands for what is read; for files that are not kept. None
+            where there is nothing to read now.
+        beside: bytes of kernel text that it reads beside what it returns, so that many are spread over several ticks.
     """
 
     path: str
@@ -70,6 +78,8 @@ class Feed:
     identity: str = ""
     kept: bool = True
     turns: tuple[str, ...] = ()
+    own_way: Callable[[], bytes | None] | None = None
+    beside: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

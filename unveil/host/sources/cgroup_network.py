@@ -1,0 +1,101 @@
+"""What TCP and UDP went through inside of containers: the counters of network namespaces that are not the host's.
+
+Read once for each namespace, however many cgroups share it, and added up where a cgroup has several. Only what tells
+that work goes badly is taken, and what that is measured against. Losses inside of containers are seen nowhere else:
+``/proc/net/snmp`` of the host counts its own connections only.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from unveil.errors import SourceAbsentError
+from unveil.host.parsers.namespace_counters import parse_counters, select_counters
+from unveil.host.source import SLOWER, Feed, Source, Surroundings
+from unveil.records.metric import Kind, Metric
+from unveil.records.subsystem import Subsystem
+
+if TYPE_CHECKING:
+    from unveil.host.namespaces import Member
+
+# Protocol and counter → metric below network. and what it counts.
+_COUNTERS = {
+    ("Tcp", "InSegs"): ("cgroup_tcp_in_segs", "segments received"),
+    ("Tcp", "OutSegs"): ("cgroup_tcp_out_segs", "segments sent"),
+    ("Tcp", "RetransSegs"): ("cgroup_tcp_retrans", "segments sent again"),
+    ("TcpExt", "TCPTimeouts"): ("cgroup_tcp_timeouts", "retransmission timeouts"),
+    ("TcpExt", "TCPFastRetrans"): ("cgroup_tcp_fast_retrans", "fast retransmissions"),
+    ("TcpExt", "TCPOFOQueue"): ("cgroup_tcp_ofo_queue", "segments that came out of order"),
+    ("TcpExt", "ListenDrops"): ("cgroup_tcp_listen_drops", "connections dropped for a full listen queue"),
+    ("TcpExt", "ListenOverflows"): ("cgroup_tcp_listen_overflows", "connections that met a full accept queue"),
+    ("TcpExt", "TCPBacklogDrop"): ("cgroup_tcp_backlog_drop", "segments dropped for a full backlog"),
+    ("TcpExt", "PruneCalled"): ("cgroup_tcp_pruned", "receive queues that were cleared for want of buffer"),
+    ("TcpExt", "TCPRcvCollapsed"): ("cgroup_tcp_collapsed", "segments squeezed together for want of buffer"),
+    ("Udp", "InDatagrams"): ("cgroup_udp_in_datagrams", "datagrams delivered"),
+    ("Udp", "RcvbufErrors"): ("cgroup_udp_rcvbuf_errors", "datagrams dropped for a full socket buffer"),
+}
+_FILE_OF = {"Tcp": "snmp", "Udp": "snmp", "TcpExt": "netstat"}
+_READ_BYTES = 6000  # what the kernel writes down for one namespace, of which hardly anything is kept
+
+METRICS = tuple(
+    Metric(
+        name=f"network.{name}",
+        subsystem=Subsystem.NETWORK,
+        unit="1",
+        kind=Kind.COUNTER,
+        labels=("cgroup",),
+        source=f"/proc/PID/net/{_FILE_OF[protocol]}",
+        meaning=f"{meaning}, in its own network namespaces",
+    )
+    for (protocol, _), (name, meaning) in _COUNTERS.items()
+)
+
+_WANTED = {
+    f"{protocol}:".encode("ascii"): {
+        counter.encode("ascii"): f"network.{name}".encode("ascii")
+        for (one, counter), (name, _) in _COUNTERS.items()
+        if one == protocol
+    }
+    for protocol in _FILE_OF
+}
+
+
+def _read(member: Member) -> bytes | None:
+    """Return the counters of a cgroup in the form that ``parse_counters`` takes, and whose they are."""
+    texts = member.read()
+    if not texts:
+        return None
+    summed: dict[bytes, int] = {}
+    for each in texts:
+        for name, value in select_counters(b"".join(each), _WANTED):
+            summed[name] = summed.get(name, 0) + value
+    whose = b" ".join(b"%d" % place.whose[0] for place in member.places)
+    return b"of %b\n%b" % (whose, b"".join(b"%b %d\n" % each for each in summed.items()))
+
+
+def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
+    namespaces = surroundings.namespaces
+    members = namespaces.look()
+    if members is None:
+        raise SourceAbsentError("which network namespace is the host's is not known")
+    if not members and namespaces.hidden:
+        raise SourceAbsentError(
+            f"the processes of {namespaces.hidden} containers are hidden (hidepid, or another PID namespace)"
+        )
+    if not members:
+        raise SourceAbsentError("no cgroup that is followed has a network namespace of its own")
+    return tuple(
+        Feed(
+            path=f"{member.folders[0]}/cgroup.procs",
+            parser=partial(parse_counters, cgroup=member.key),
+            kept=False,
+            identity=member.key,
+            own_way=partial(_read, member),
+            beside=_READ_BYTES * len(member.places),
+        )
+        for member in members
+    )
+
+
+SOURCE = Source(name="cgroup_network", pace=SLOWER, metrics=METRICS, feeds=_feeds, changing=True)

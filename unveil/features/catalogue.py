@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from unveil.features.container_network import CONTAINERS_TOGETHER, EACH_CONTAINER
 from unveil.features.dispersion import CGROUP_EXTREMES, CPU_IMBALANCE, GPU_EXTREMES, PART_OF_ALL, UNEVENNESS
 from unveil.features.gpu_activity import GPU_ACTIVITY, GPU_ACTIVITY_EXTREMES
+from unveil.features.guests import EACH_GUEST, GUESTS_TOGETHER
 from unveil.features.hardware import CPU_HARDWARE, ERROR_RATES, LINKS, LOWEST_LINKS
 from unveil.features.huge_pages import HUGE_PAGES, NODE_HUGE_PAGES
 from unveil.features.levels import GPU_LEVELS, HOST_LEVELS, PART_LEVELS
@@ -53,6 +54,7 @@ FEATURES: dict[str, Feature] = {
         *GPU_EXTREMES,
         *GPU_ACTIVITY_EXTREMES,
         *HOST_STALLS,
+        *GUESTS_TOGETHER,
         *HOST_STACK,
         *CONTAINERS_TOGETHER,
         *CPU_HARDWARE,
@@ -74,6 +76,7 @@ FEATURES: dict[str, Feature] = {
         *GPU_ACTIVITY,
         *PART_LOCALITY,
         *CGROUP_STALLS,
+        *EACH_GUEST,
         *NIC_STACK,
         *EACH_CONTAINER,
         *NIC_DRIVER,

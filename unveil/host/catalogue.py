@@ -42,6 +42,7 @@ from unveil.host.sources import (
     softirqs,
     softnet,
     stat,
+    vm_threads,
     vmstat,
     watcher,
 )
@@ -76,6 +77,7 @@ SOURCES: tuple[Source, ...] = (
     buddyinfo.SOURCE,
     cgroup_events.SOURCE,
     cgroup_io.SOURCE,
+    vm_threads.SOURCE,
     cgroup_network.SOURCE,
     sockstat.SOURCE,
     conntrack.SOURCE,

@@ -74,7 +74,7 @@ FAULTS = {
         title="links limited to 70 % of their traffic", label="", inject=on_links.slow_link, subsystem="network"
     ),
     "packet_loss": Fault(
-        title="0.8 % of packets lost", label="", inject=on_links.packet_loss, subsystem="network"
+        title="2 % of packets lost", label="", inject=on_links.packet_loss, subsystem="network"
     ),
     "cpu_neighbour": Fault(title="a busy neighbour on every CPU", label="", inject=cpu_hogs, subsystem="cpu"),
     "memory_neighbour": Fault(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LINK_SHARE = 0.7
 LEAST_TRAFFIC = 64 << 10  # bytes a second
-LOST_OF_1000 = 8
+LOST_OF_1000 = 20
 OFFLOADS = {
     "tx-tcp-segmentation": "tso",
     "generic-segmentation-offload": "gso",

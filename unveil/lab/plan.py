@@ -165,17 +165,16 @@ def table(recordings: Iterable[Path]) -> None:
         result = labels.read(path.with_suffix(".result.json"))
         if result is None:
             continue
-        lost, chance = result.lost, result.chance
+        lost, chance = None if result.fault == "none" else result.lost, result.chance
+        nothing = "-" if result.fault == "none" else "all"
         rows.append((
-            result.workload, result.fault,
-            "all" if lost is None else f"{lost.throughput:.1%}",
-            "-" if lost is None else f"{lost.latency:+.1%}",
+            result.workload, result.fault, path.parent.name,
+            nothing if lost is None else f"{lost.throughput:.1%}",
+            nothing if lost is None else f"{lost.latency:+.1%}",
             "-" if chance is None else f"{chance.throughput:.1%}, {chance.latency:.1%}",
-            f"{result.active_s - result.begin_s:.1f} s", f"{result.settled_s - result.end_s:.0f} s",
-            result.verdict + (", a program ended" if result.dead else ""), f"{path.parent.name}/{path.name}",
+            f"{result.settled_s - result.end_s:.0f} s",
+            result.verdict + (", a program ended" if result.dead else ""),
         ))  # fmt: skip
     draw.table(
-        ("workload", "fault", "throughput lost>", "units take>", "by chance>", "laid on in>", "not judged after>",
-         "verdict", "recording"),
-        rows,
-    )  # fmt: skip
+        ("workload", "fault", "in", "throughput lost>", "units take>", "by chance>", "settles in>", "verdict"), rows
+    )

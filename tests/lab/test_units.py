@@ -59,7 +59,7 @@ def test_chance_is_what_a_healthy_stretch_loses_at_most_and_unknown_of_few() -> 
     told = chance(restless, [(0, 40)], 10)
     assert told is not None
     assert told.throughput == pytest.approx(1 - 0.5 / (350 / 400), abs=0.01)
-    assert chance(restless, [(0, 25)], 10) is None
+    assert chance(restless, [(0, 15)], 10) is None
 
 
 def test_work_has_settled_when_it_stays_as_it_was() -> None:

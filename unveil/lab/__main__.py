@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from unveil.cli import draw
 from unveil.errors import UnveilError
 from unveil.lab import plan
-from unveil.lab.changes import ImpossibleError, restore
+from unveil.lab.changes import JOURNAL, ImpossibleError, restore
 from unveil.lab.experiment import Lengths, Past, experiment
 from unveil.lab.faults import FAULTS
 from unveil.lab.place import place, tear_down
@@ -91,9 +91,13 @@ def _restore(*, when_gone: bool) -> int:
     if when_gone:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         sys.stdin.buffer.read()
-    told = restore()
-    if told:
-        tear_down()
+    told: list[str] = []
+    if JOURNAL.exists():
+        try:
+            told = restore()
+        finally:
+            if not JOURNAL.exists():  # else that lab runs
+                tear_down()
     for words in told:
         draw.line(f"put back: {words}")
     if not when_gone and not told:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 JOURNAL = Path("/run/unveil-lab.journal")
 
 Undo = dict[str, list[str]]
-"""``{"write": [path, text]}`` or ``{"run": [word, …]}``."""
+"""``{"write": [path, text]}``, ``{"run": [word, …]}``, or ``{"hold": [what]}``, which somebody else takes away."""
 
 
 class ImpossibleError(UnveilError):
@@ -81,6 +81,10 @@ class Changes:
         except ImpossibleError:
             self._forget()
             raise
+
+    def hold(self, what: str) -> None:
+        """Have the journal there as long as something is that goes away as a whole."""
+        self._note({"hold": [what]})
 
     def _note(self, undo: Undo) -> None:
         self._undos.append(undo)
@@ -142,6 +146,8 @@ def restore(journal: Path = JOURNAL) -> list[str]:
 
 def _take_back(undo: Undo) -> list[str]:
     """Take one change back; return what went wrong. A file that is gone holds nothing that could be wrong."""
+    if "hold" in undo:
+        return []
     if "run" in undo:
         try:
             command(*undo["run"])

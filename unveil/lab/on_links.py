@@ -83,9 +83,8 @@ def interrupts_on_one_cpu(place: Place, _uses: Uses) -> Iterator[None]:
             for path in sorted(Path(f"/sys/class/net/{outer(side)}/queues").glob("rx-*/rps_cpus")):
                 changes.write(path, "1")
             inside = ("ip", "netns", "exec", namespace(side), "sh", "-c")
-            files = "/sys/class/net/eth0/queues/rx-*/rps_cpus"
-            changes.run(*inside, f"for f in {files}; do echo 1 > $f; done", undo=("true",))  # goes with the namespace
-            changes.run("true", undo=(*inside, f"for f in {files}; do echo 0 > $f; done"))
+            each, end = "for f in /sys/class/net/eth0/queues/rx-*/rps_cpus; do echo", "> $f; done"
+            changes.run(*inside, f"{each} 1 {end}", undo=(*inside, f"{each} 0 {end}"))  # a new link has 0
         for path in movable_interrupts():
             try:
                 changes.write(path, "1")

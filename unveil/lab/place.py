@@ -122,8 +122,7 @@ def place(scratch: Path) -> Iterator[Place]:
         stack.enter_context(_guardian())
         stack.callback(tear_down)
         stack.enter_context(changes.scope())
-        # The journal has a line from here on, so that a lab that is killed leaves word that there is a place.
-        changes.run("true", undo=("true",))
+        changes.hold("containers and links")  # so that a lab that is killed leaves word of them
         folders = _cgroups()
         _network()
         yield Place(folders=folders, scratch=scratch, changes=changes)
@@ -133,7 +132,9 @@ def place(scratch: Path) -> Iterator[Place]:
 def _guardian() -> Iterator[None]:
     """Have a process at hand that restores everything when this one is killed."""
     words = [sys.executable, "-m", "unveil.lab", "--restore", "--when-gone"]
-    guardian = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True, env=_environment())
+    guardian = subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True, env=_environment()
+    )
     try:
         yield
     finally:

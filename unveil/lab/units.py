@@ -88,9 +88,9 @@ def chance(units: Sequence[Unit], well: Sequence[Stretch], length_s: float) -> L
     None where less than three such stretches fit in.
     """
     pieces = [
-        (begin + number * length_s, begin + (number + 1) * length_s)
+        (begin + half * length_s / 2, begin + (half + 2) * length_s / 2)  # each half of one is in two
         for begin, end in well
-        for number in range(int((end - begin) / length_s))
+        for half in range(int((end - begin) / (length_s / 2)) - 1)
     ]
     told = [each for piece in pieces if (each := loss(units, well, [piece])) is not None]
     if len(told) < 3:

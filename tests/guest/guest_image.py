@@ -110,13 +110,13 @@ def modules(folder: Path) -> list[Path]:
     return ordered
 
 
-def initramfs(folder: Path, busybox: Path, target: Path) -> None:
-    """Write the first file system: busybox and modules, as a compressed cpio archive."""
+def initramfs(folder: Path, busybox: Path, target: Path, init: str = INIT) -> None:
+    """Write the first file system: busybox and modules, as a compressed cpio archive, and what runs first."""
     files: list[tuple[str, int, bytes]] = [
         (name, stat.S_IFDIR | 0o755, b"") for name in ("bin", "dev", "proc", "sys", "root", "modules")
     ]
     files += [("bin/busybox", stat.S_IFREG | 0o755, busybox.read_bytes())]
-    files += [("init", stat.S_IFREG | 0o755, INIT.encode())]
+    files += [("init", stat.S_IFREG | 0o755, init.encode())]
     wanted = modules(folder)
     files += [(f"modules/{path.name}", stat.S_IFREG | 0o644, path.read_bytes()) for path in wanted]
     files += [("modules/order", stat.S_IFREG | 0o644, "".join(f"{path.name}\n" for path in wanted).encode())]

@@ -33,7 +33,7 @@ AT_A_TIME = 16
 
 _LOOKED_AT = 8  # processes of a cgroup, spread over the first thousand or so
 _PIDS_BYTES = 8192
-_COUNTERS_BYTES = 1 << 16
+_COUNTERS_BYTES = 1 << 14
 _CHILDREN = 8  # of a container without processes of its own (systemd runs in it), that are looked into
 _DEEPEST = 2
 

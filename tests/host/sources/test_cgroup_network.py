@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unveil.host.namespaces import Member
-from unveil.host.parsers.namespace_counters import parse_counters, select_counters
+from unveil.host.parsers.namespace_counters import Selection, parse_counters
 from unveil.host.parsers.text import Text
 from unveil.host.sampler import Sampler
 from unveil.host.source import SourceState
@@ -175,12 +175,12 @@ def test_many_are_read_in_turns_some_each_second(procfs, monkeypatch) -> None:
     assert max(of_a_row) == 16
 
 
-HEADERS = {b"Tcp:": {b"OutSegs": b"out"}, b"Udp:": {b"NoPorts": b"none"}}
+SELECTION = Selection({b"Tcp:": {b"OutSegs": b"out"}, b"Udp:": {b"NoPorts": b"none"}})
 
 
 @given(st.binary(max_size=200))
 def test_any_text_gives_counters_or_nothing(text: bytes) -> None:
-    assert all(value >= 0 and name in (b"out", b"none") for name, value in select_counters(text, HEADERS))
+    assert all(value >= 0 and name in (b"out", b"none") for name, value in SELECTION.of(text))
 
 
 @given(st.lists(st.sampled_from([b"OutSegs", b"InSegs", b"x"]), min_size=1, unique=True), st.data())
@@ -188,13 +188,13 @@ def test_a_counter_stands_where_its_name_does(names: list[bytes], data: st.DataO
     values = data.draw(st.lists(st.integers(0, 1 << 64), min_size=len(names), max_size=len(names)))
     text = b"Tcp: " + b" ".join(names) + b"\nTcp: " + b" ".join(b"%d" % value for value in values) + b"\n"
     wanted = [(b"out", value) for name, value in zip(names, values, strict=True) if name == b"OutSegs"]
-    assert list(select_counters(text, HEADERS)) == wanted
+    assert list(SELECTION.of(text)) == wanted
 
 
 def test_lines_that_do_not_belong_together_are_left_out() -> None:
-    assert list(select_counters(b"Tcp: OutSegs\nUdp: 5\n", HEADERS)) == []
-    assert list(select_counters(b"Tcp: InSegs OutSegs\nTcp: 5\n", HEADERS)) == []
-    assert list(select_counters(b"Tcp: OutSegs", HEADERS)) == []
+    assert list(SELECTION.of(b"Tcp: OutSegs\nUdp: 5\n")) == []
+    assert list(SELECTION.of(b"Tcp: InSegs OutSegs\nTcp: 5\n")) == []
+    assert list(SELECTION.of(b"Tcp: OutSegs")) == []
 
 
 def test_whose_they_are_is_part_of_every_reading() -> None:

@@ -14,41 +14,42 @@ from unveil.records.metric import Channel
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_MOST_PLANS = 32  # headers of a kernel: a handful
-
-_plans: dict[bytes, tuple[tuple[int, bytes], ...]] = {}
+_MOST_PLANS = 32  # lines of names that a kernel has: a handful
 
 
-def select_counters(text: bytes, wanted: Mapping[bytes, Mapping[bytes, bytes]]) -> Iterator[tuple[bytes, int]]:
-    """Yield the wanted counters of a text made of pairs of lines, names and numbers.
+class Selection:
+    """What is wanted of such files; it remembers where it stands, as the lines of names are the same everywhere."""
 
-    Args:
-        wanted: by protocol with its colon and by name: what the counter is called.
-    """
-    lines = iter(text.split(b"\n"))
-    for header in lines:
-        protocol = header[: header.find(b":") + 1]
-        if protocol not in wanted:
-            continue
-        plan = _plan(header, wanted[protocol])
-        fields = next(lines, b"").split()
-        if not fields or fields[0] != protocol:
-            continue
-        for index, name in plan:
-            if index < len(fields) and fields[index].isdigit():
-                yield name, int(fields[index])
+    def __init__(self, wanted: Mapping[bytes, Mapping[bytes, bytes]]) -> None:
+        """Make a selection.
 
+        Args:
+            wanted: by protocol with its colon and by name: what the counter is called.
+        """
+        self._wanted = wanted
+        self._plans: dict[bytes, tuple[tuple[int, bytes], ...]] = {}
 
-def _plan(header: bytes, wanted: Mapping[bytes, bytes]) -> tuple[tuple[int, bytes], ...]:
-    """Return where the wanted counters stand; remembered, as the lines of names are the same in all namespaces."""
-    plan = _plans.get(header)
-    if plan is None:
-        if len(_plans) >= _MOST_PLANS:
-            _plans.clear()
-        names = header.split()
-        plan = tuple((index, wanted[name]) for index, name in enumerate(names) if name in wanted)
-        _plans[header] = plan
-    return plan
+    def of(self, text: bytes) -> Iterator[tuple[bytes, int]]:
+        """Yield the counters of a text made of pairs of lines, names and numbers."""
+        lines = text.split(b"\n")
+        for header, numbers in zip(lines[::2], lines[1::2], strict=False):
+            plan = self._plans.get(header)
+            if plan is None:
+                plan = self._planned(header)
+            if plan and numbers.startswith(header[: header.find(b":") + 1]):
+                fields = numbers.split()
+                for index, name in plan:
+                    if index < len(fields) and fields[index].isdigit():
+                        yield name, int(fields[index])
+
+    def _planned(self, header: bytes) -> tuple[tuple[int, bytes], ...]:
+        """Return where the counters that are wanted stand below a line of names."""
+        if len(self._plans) >= _MOST_PLANS:
+            self._plans.clear()
+        names = self._wanted.get(header[: header.find(b":") + 1], {})
+        plan = tuple((index, names[name]) for index, name in enumerate(header.split()) if name in names)
+        self._plans[header] = plan
+        return plan
 
 
 def parse_counters(text: Text, cgroup: str) -> Iterator[Reading]:

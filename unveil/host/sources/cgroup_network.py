@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from unveil.errors import SourceAbsentError
-from unveil.host.parsers.namespace_counters import parse_counters, select_counters
+from unveil.host.parsers.namespace_counters import Selection, parse_counters
 from unveil.host.source import SLOWER, Feed, Source, Surroundings
 from unveil.records.metric import Kind, Metric
 from unveil.records.subsystem import Subsystem
@@ -51,14 +51,16 @@ METRICS = tuple(
     for (protocol, _), (name, meaning) in _COUNTERS.items()
 )
 
-_WANTED = {
-    f"{protocol}:".encode("ascii"): {
-        counter.encode("ascii"): f"network.{name}".encode("ascii")
-        for (one, counter), (name, _) in _COUNTERS.items()
-        if one == protocol
+_WANTED = Selection(
+    {
+        f"{protocol}:".encode("ascii"): {
+            counter.encode("ascii"): f"network.{name}".encode("ascii")
+            for (one, counter), (name, _) in _COUNTERS.items()
+            if one == protocol
+        }
+        for protocol in _FILE_OF
     }
-    for protocol in _FILE_OF
-}
+)
 
 
 def _read(member: Member) -> bytes | None:
@@ -68,8 +70,9 @@ def _read(member: Member) -> bytes | None:
         return None
     summed: dict[bytes, int] = {}
     for each in texts:
-        for name, value in select_counters(b"".join(each), _WANTED):
-            summed[name] = summed.get(name, 0) + value
+        for text in each:
+            for name, value in _WANTED.of(text):
+                summed[name] = summed.get(name, 0) + value
     whose = b" ".join(b"%d" % place.whose[0] for place in member.places)
     return b"of %b\n%b" % (whose, b"".join(b"%b %d\n" % each for each in summed.items()))
 

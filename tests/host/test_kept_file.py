@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -125,3 +127,14 @@ def test_files_take_turns_and_one_that_is_gone_does_not_end_it(procfs) -> None:
     assert [file.read() for _ in range(4)] == [b"a 0\n", b"a 1\n", b"a 2\n", b"a 0\n"]
     procfs.remove("f2")
     assert [file.read() for _ in range(3)] == [b"a 1\n", None, b"a 0\n"]
+
+
+def test_the_file_of_a_process_that_ended_is_not_opened_again_as_another_may_have_its_number() -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        feed = Feed(path=f"proc/{process.pid}/schedstat", parser=parse, once=True)
+        file, other = KeptFile(HostRoot(), feed), KeptFile(HostRoot(), replace(feed, once=False))
+        assert file.read()
+        process.kill()
+    assert (file.read(), other.read()) == (None, None)
+    assert (file.error, other.error) == (errno.ESRCH, errno.ESRCH)
+    assert (file.retried, other.retried) == (False, True)

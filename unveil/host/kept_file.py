@@ -72,7 +72,8 @@ class KeptFile:
     @property
     def retried(self) -> bool:
         """Tell whether it is worth to open it again."""
-        return not self.is_open and self.error not in UNSUPPORTED
+        gone = self.feed.once and self.error in ABSENT
+        return not self.is_open and self.error not in UNSUPPORTED and not gone
 
     @property
     def handle(self) -> tuple[int, int] | None:

@@ -65,6 +65,7 @@ class Feed:
         identity: tells this file from an earlier one of the same path (inode of the cgroup).
         kept: stays open. Small files that are read once in ten seconds are opened each time instead, so that a host
             with hundreds of them does not run out of descriptors.
+        once: never opened again when it is gone: a process's file, whose number may be another one's by then.
         turns: paths that are read in turn, one each time, instead of *path*; for files that are not kept.
         own_way: reads the text instead, where *path* only stands for what is read; for files that are not kept. None
             where there is nothing to read now.
@@ -77,6 +78,7 @@ class Feed:
     cut: Callable[[bytes], bytes] | None = None
     identity: str = ""
     kept: bool = True
+    once: bool = False
     turns: tuple[str, ...] = ()
     own_way: Callable[[], bytes | None] | None = None
     beside: int = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from unveil.host.sampler import Sampler
 from unveil.host.source import SourceState
 from unveil.host.sources import vm_threads
 from unveil.host.sources.vm_threads import SOURCE
@@ -69,3 +70,29 @@ def test_with_too_many_machines_some_virtual_cpus_of_each_stand_for_all(
     read = [name for name in values if name.startswith("cpu.vcpu_run")]
     assert [sum(key in name for name in read) for key in keys] == [1, 3, 2]
     assert sum(name.startswith("cpu.vhost_run") for name in values) == 2
+
+
+def test_a_machine_that_began_anew_with_the_numbers_of_the_old_one_counts_anew(procfs) -> None:
+    sampler = Sampler(procfs.root, sources=(SOURCE,))
+    second = 1_000_000_000
+
+    def run_time(begin_s: int, end_s: int) -> list[float]:
+        seen = []
+        for at_s in range(begin_s, end_s):
+            sampler.tick(at_s * second)
+            for block in sampler.collect(at_s * second):
+                for column, channel in enumerate(block.layout.channels):
+                    if channel.metric == "cpu.vcpu_run":
+                        seen += block.values[:, column].tolist()
+        return seen
+
+    try:
+        assert run_time(0, 8) == []
+        machine(procfs, 5000, "9000000000 1 2")
+        assert set(run_time(8, 80)) == {9.0}, "found within a minute, or as soon as its cgroup comes"
+        machine(procfs, 5000, "1000000000 1 2", started=1234)
+        files = [file.feed.identity for source in sampler._sources for file in source.files]
+        assert set(run_time(80, 160)[-3:]) == {1.0}
+        assert not set(files) & {file.feed.identity for source in sampler._sources for file in source.files}
+    finally:
+        sampler.close()

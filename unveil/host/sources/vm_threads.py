@@ -90,7 +90,7 @@ def _feed(role: str, cgroup: str, thread: Thread) -> Feed:
     identity = f"{thread.started} {thread.path}"
     labels = (("cgroup", cgroup), (role, thread.number))
     parser = partial(parse_schedstat, role=role, labels=labels, identity=identity)
-    return Feed(path=f"{thread.path}/schedstat", parser=parser, identity=identity)
+    return Feed(path=f"{thread.path}/schedstat", parser=parser, identity=identity, once=True)
 
 
 SOURCE = Source(name="vm_threads", pace=SLOWER, metrics=METRICS, feeds=_feeds, changing=True)

@@ -108,7 +108,7 @@ def test_a_source_over_budget_moves_down_pace_by_pace_and_says_so(procfs, active
         assert source.judge(5 * MS, 10 * MS)
         assert source.pace is pace
     assert "6.0 ms" in source.health().reason
-    assert source.health().tier is SLOWEST.tier
+    assert (source.health().tier, source.health().period_s) == (SLOWEST.tier, SLOWEST.period_s)
     assert not source.judge(5 * MS, 10 * MS)
 
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -214,6 +215,45 @@ def test_a_crash_costs_the_part_that_was_not_yet_written(tmp_path: Path) -> None
     recording = read_recording(path)
     assert not recording.complete
     same(list(recording.ticks()), [second(number) for number in range(6)])
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_at_any_moment_loses_one_part_and_can_be_gone_on_with(tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    code = (
+        "import sys, time; sys.path.insert(0, sys.argv[2]); import test_recording as t; from pathlib import Path\n"
+        "writer = t.RecordingWriter(Path(sys.argv[1]), {}, part_s=5, resume=True); number = int(sys.argv[3])\n"
+        "while True:\n"
+        "    writer.write(t.second(number), wall_s=1e9 + number); print(number, flush=True); number += 1\n"
+        "    time.sleep(0.01)\n"
+    )
+    here, random = str(Path(__file__).parent), Random(3)
+    runs: list[range] = []
+    for begin in (0, 10_000, 20_000):
+        arguments = [sys.executable, "-c", code, str(path), here, str(begin)]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            said = [process.stdout.readline() for _ in range(random.randrange(1, 40))]
+            process.kill()
+            said += [line for line in process.stdout if line.endswith("\n")]
+        runs.append(range(begin, int(said[-1]) + 1))
+    write(path, range(0), resume=True).close()
+    recording = read_recording(path)
+    assert recording.complete
+    kept = [round(tick.wall_s - 1e9) for tick in recording.ticks()]
+    same(list(recording.ticks()), [second(number) for number in kept])
+    for run in runs:
+        mine = [number for number in kept if run.start <= number < run.start + 10_000]
+        assert mine == [*range(run.start, run.start + len(mine))], "nothing in between is missing"
+        assert len(mine) >= len(run) - 5
+
+
+def test_seconds_that_take_long_are_put_on_disk_in_time_too(tmp_path: Path) -> None:
+    writer = RecordingWriter(tmp_path / "r.parquet", part_s=30)
+    for number in range(4):
+        writer.write(second(number), wall_s=1e9 + 12 * number)
+    assert [file.name for file in tmp_path.iterdir()] == ["r.parquet.part-0001"]
+    writer.close()
 
 
 def test_a_crashed_recording_is_resumed(tmp_path: Path) -> None:

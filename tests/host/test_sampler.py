@@ -16,7 +16,7 @@ from unveil.host.cgroups import CgroupTrees
 from unveil.host.root import HostRoot
 from unveil.host.sampler import Sampler
 from unveil.host.source import SourceState
-from unveil.host.sources import cgroup_cpu, cgroup_events
+from unveil.host.sources import cgroup_cpu, cgroup_events, stat
 from unveil.records.metric import Channel
 from unveil.records.sample import Tier
 
@@ -216,6 +216,18 @@ def test_a_source_over_budget_moves_down_and_its_channels_with_it(procfs) -> Non
     assert "read every" in stat.reason
     assert Channel("cpu.user") not in of(Tier.FAST, blocks)[-1].layout.column
     assert 3.0 in series(of(stat.tier, blocks), "cpu.user")
+
+
+def test_a_source_that_has_become_cheap_comes_back_and_its_channels_with_it(procfs) -> None:
+    clockwork = Clockwork(procfs.root, budget_ns=1, sources=(stat.SOURCE,))
+    clockwork.run(400)
+    assert clockwork.sampler.health()[0].tier is Tier.SLOW
+    assert Channel("cpu.user") in of(Tier.SLOW, clockwork.run(200))[-1].layout.column, "it is read where it went"
+    clockwork.sampler._budget_ns = 1 << 40
+    blocks = clockwork.run(6000)
+    back = clockwork.sampler.health()[0]
+    assert (back.tier, back.reason) == (Tier.FAST, "")
+    assert Channel("cpu.user") in of(Tier.FAST, blocks)[-1].layout.column
 
 
 def test_the_live_host_gives_channels_of_the_catalogue_and_nothing_else() -> None:

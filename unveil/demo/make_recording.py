@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 CGROUP = "/training"
-PRIVATE_FACTS = {"cpu.kernel", "cpu.model", "cpu.hypervisor"}
+PRIVATE_FACTS = {"cpu.kernel", "cpu.model", "cpu.hypervisor", "cpu.boot_parameters"}
 HIERARCHIES = ("memory", "cpu", "cpuacct")
 
 

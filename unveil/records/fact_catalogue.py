@@ -28,6 +28,7 @@ _HOST = _kinds(
     ("cpu.offline", _TEXT, "", "CPUs that are present and offline"),
     ("cpu.model", _TEXT, "", "model of the first CPU"),
     ("cpu.kernel", _TEXT, "", "release of the kernel"),
+    ("cpu.boot_parameters", _LIST, "", "what the kernel was told at boot, as far as it changes how fast the host is"),
     ("cpu.hypervisor", _TEXT, "", "the hypervisor below this host; 'none' on bare metal"),
     ("cpu.managers", _LIST, "", "running daemons that change settings by themselves"),
     ("cpu.cgroup_count", _NUMBER, "cgroups", "cgroups of the host down to containers, virtual machines and jobs"),

@@ -13,6 +13,7 @@ from posixpath import normpath
 from typing import TYPE_CHECKING
 
 from unveil.host.facts.amd_gpus import amd_gpu_facts
+from unveil.host.facts.boot import read_boot_parameters
 from unveil.host.facts.cgroup_mounts import find_cgroup_mounts
 from unveil.host.facts.cgroup_turns import CgroupTurns
 from unveil.host.facts.cgroups import read_cgroups
@@ -127,6 +128,7 @@ class FactReader:
 
     def _read_full(self, sheet: FactSheet, shape: _Shape, gpu_facts: Sequence[Fact]) -> _Found:
         read_identity(sheet)
+        read_boot_parameters(sheet)
         topology = read_topology(sheet)
         nics = find_nics(sheet, dict(shape.nics), topology)
         disks = find_disks(sheet, shape.disks)

@@ -138,19 +138,9 @@ def test_each_container_has_its_own_counters_and_the_host_is_left_out(places: Pl
     one, other, host = places.process(), places.process(), places.process("sleep", "300")
     keys = [places.container(number, process) for number, process in enumerate((one, other, host))]
     traffic(one.pid, 40)
-    sampler = Sampler(HostRoot(), sources=(cgroup_network.SOURCE,))
-    try:
-        sampler.tick(0)
-        sampler.tick(200 * TICK)
-        blocks = sampler.collect(200 * TICK)
-    finally:
-        sampler.close()
-    values = {
-        channel: block.values[-1, column] for block in blocks for column, channel in enumerate(block.layout.channels)
-    }
-    received = [values.get(Channel("network.cgroup_udp_in_datagrams", (("cgroup", key),))) for key in keys]
-    assert received == [40, 0, None]
-    assert len([channel for channel in values if channel.label("cgroup") == keys[0]]) == len(cgroup_network.METRICS)
+    counted = counters(keys)
+    assert [counted[key].get("udp_in_datagrams") for key in keys] == [40, 0, None]
+    assert len(counted[keys[0]]) == len(cgroup_network.METRICS)
 
 
 def test_a_namespace_that_two_containers_share_is_one(places: Places) -> None:
@@ -286,3 +276,59 @@ print(len([m for m in namespaces.look() if "unveil-test" in m.key]), namespaces.
         pytest.skip(f"procfs cannot be mounted anew here: {told.stderr.strip()[-200:]}")
     seen, unseen = map(int, told.stdout.split())
     assert (seen, unseen > 0) == (0, True)
+
+
+def test_losses_between_two_containers_show_at_the_one_that_sends(places: Places) -> None:
+    sender, receiver = places.process(), places.process()
+    keys = [places.container(number, process) for number, process in enumerate((sender, receiver))]
+    within = {process.pid: ["nsenter", "-t", str(process.pid), "-n"] for process in (sender, receiver)}
+
+    def run(process: subprocess.Popen[bytes], words: str) -> None:
+        subprocess.run([*within[process.pid], *words.split()], check=True, capture_output=True)
+
+    link = f"link add uva netns {sender.pid} type veth peer name uvb netns {receiver.pid}"
+    if not shutil.which("nft") or subprocess.run([IP, *link.split()], check=False, capture_output=True).returncode:
+        pytest.skip("no veth pair, or no nft, to lose packets with")
+    for process, name, address in ((sender, "uva", "10.213.99.1"), (receiver, "uvb", "10.213.99.2")):
+        run(process, f"{IP} addr add {address}/30 dev {name}")
+        run(process, f"{IP} link set {name} up")
+    run(receiver, "nft add table netdev lossy")
+    run(receiver, "nft add chain netdev lossy in { type filter hook ingress device uvb priority 0 ; }")
+    run(receiver, "nft add rule netdev lossy in numgen random mod 1000 < 20 drop")
+    taking = """
+import socket
+with socket.create_server(("10.213.99.2", 5001)) as server:
+    print("ready", flush=True)
+    with server.accept()[0] as peer:
+        while peer.recv(1 << 16): pass
+"""
+    giving = """
+import socket
+with socket.create_connection(("10.213.99.2", 5001)) as peer: peer.sendall(bytes(20_000_000))
+"""
+    with subprocess.Popen([*within[receiver.pid], sys.executable, "-c", taking], stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == b"ready\n"
+        subprocess.run([*within[sender.pid], sys.executable, "-c", giving], check=True)
+    counted = counters(keys)
+    assert counted[keys[0]]["tcp_out_segs"] > 10_000
+    assert counted[keys[0]]["tcp_retrans"] > 10
+    assert counted[keys[1]]["tcp_ofo_queue"] > 0
+    assert counted[keys[1]]["tcp_in_segs"] > 100
+
+
+def counters(keys: list[str]) -> dict[str, dict[str, float]]:
+    """Return what the source tells of some containers."""
+    sampler = Sampler(HostRoot(), sources=(cgroup_network.SOURCE,))
+    try:
+        sampler.tick(0)
+        sampler.tick(200 * TICK)
+        blocks = sampler.collect(200 * TICK)
+    finally:
+        sampler.close()
+    told: dict[str, dict[str, float]] = {key: {} for key in keys}
+    for block in blocks:
+        for column, channel in enumerate(block.layout.channels):
+            if (key := channel.label("cgroup") or "") in told:
+                told[key][channel.metric.removeprefix("network.cgroup_")] = block.values[-1, column]
+    return told

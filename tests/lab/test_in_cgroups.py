@@ -65,3 +65,9 @@ def test_block_io_is_limited_on_the_side_that_moves_any(
 def test_a_folder_on_no_disk_has_none() -> None:
     with pytest.raises(ImpossibleError, match="on no block device"):
         in_cgroups.whole_disk(Path("/proc"))
+
+
+def test_where_there_is_no_cache_none_can_be_taken(build: Callable[[int], Place], uses: Uses) -> None:
+    nothing = replace(uses, cached={"a": 1 << 20, "b": 0})
+    with pytest.raises(ImpossibleError, match="page cache"), in_cgroups.memory_limit(build(1), nothing):
+        raise AssertionError("it was injected")

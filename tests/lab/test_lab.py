@@ -62,7 +62,7 @@ def inner() -> list[tuple[str, str, dict[str, tuple[str, str]]]]:
     used = Uses(
         cores=dict.fromkeys(SIDES, 0.5), received=dict.fromkeys(SIDES, 1e6), read=dict.fromkeys(SIDES, 1e6),
         written=dict.fromkeys(SIDES, 1e6), anonymous=dict.fromkeys(SIDES, 1 << 20),
-        cached=dict.fromkeys(SIDES, 1 << 20),
+        cached=dict.fromkeys(SIDES, 64 << 20),
     )  # fmt: skip
     with place(scratch) as where:
         for name, fault in FAULTS.items():

@@ -74,7 +74,10 @@ def memory_limit(place: Place, uses: Uses) -> Iterator[None]:
     Nothing is killed: on version 1 the killer is off meanwhile, and whatever wants more waits.
     """
     with place.changes.scope() as changes:
-        for side in _working(uses):
+        squeezed = [side for side in _working(uses) if (1 - CACHE_KEPT) * uses.cached[side] > SPARE]
+        if not squeezed:
+            raise ImpossibleError("the workload keeps next to nothing in the page cache")
+        for side in squeezed:
             folder = _folder(place, "memory", side)
             limit = int(uses.anonymous[side] + CACHE_KEPT * uses.cached[side]) + SPARE
             if (folder / "memory.high").exists():

@@ -40,7 +40,6 @@ HELD_OUT = {
     ),
     "loading": (
         "io_throttle", "small_read_ahead", "busy_but_healthy", "cpu_quota", "cpu_neighbour", "memory_neighbour",
-        "memory_limit",
     ),
 }  # fmt: skip
 """Faults of each workload, those that tell most first: of a short plan the last are left out."""

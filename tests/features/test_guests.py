@@ -7,6 +7,7 @@ import pytest
 from unveil.features.catalogue import FEATURES
 from unveil.features.guests import EACH_GUEST, GUESTS_TOGETHER
 from unveil.features.load import is_load
+from unveil.features.ratios import STATES
 from unveil.records.entity import HOST, Entity, EntityKind
 
 CHANNELS = {
@@ -21,6 +22,8 @@ CHANNELS = {
     "cpu.vhost_slices{cgroup=/vm,vhost=0}": [0.0, 75.0, 150.0],
     "cpu.vcpu_run{cgroup=/calm,vcpu=0}": [0.0, 1.0, 2.0],
     "cpu.vcpu_wait{cgroup=/calm,vcpu=0}": [0.0, 0.0, 0.0],
+    "cpu.guest": [0.0, 1.25, 2.5],
+    **{f"cpu.{state}": [0.0, 1.25, 2.5] for state in STATES.split()},
     "cpu.cgroup_usage{cgroup=/vm}": [0.0, 2.0, 4.0],
     "network.rx_bytes{nic=vnet0}": [0.0, 3e8, 6e8],
     "network.tx_bytes{nic=vnet0}": [0.0, 2e8, 4e8],
@@ -51,6 +54,8 @@ def test_a_guest_is_the_sum_of_its_virtual_cpus_and_its_taps_are_its_own(extract
         }
     )
     assert seen.get("cpu.vcpu_wait_share_highest.rate", HOST) == pytest.approx(0.25), "the other guest never waits"
+    assert seen.get("cpu.guest.rate", HOST) == pytest.approx(1 / 8)
+    assert seen.get("cpu.guest_part.rate", HOST) == pytest.approx(0.5)
 
 
 def test_traffic_is_absent_where_nobody_knows_the_taps(extract) -> None:

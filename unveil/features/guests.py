@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unveil.features.families import across, plain, ratio
+from unveil.features.families import across, counters, plain, ratio
 from unveil.features.feature import Across, Channels, Feature, Formula, Pick, Picked, Stat, Trouble, feature
+from unveil.features.ratios import STATES
 from unveil.records.entity import Entity, EntityKind
 
 if TYPE_CHECKING:
@@ -105,5 +106,24 @@ EACH_GUEST: tuple[Feature, ...] = (
     ),
 )
 
-GUESTS_TOGETHER: tuple[Feature, ...] = across(_WAIT_SHARE, (Across.HIGHEST,))
-"""What the detectors see: one guest that has to wait is enough."""
+GUESTS_TOGETHER: tuple[Feature, ...] = (
+    *across(_WAIT_SHARE, (Across.HIGHEST,)),  # one guest that has to wait is enough for the detectors
+    ratio(
+        "cpu.guest.rate",
+        "share of CPU time in code of guests, under KVM",
+        counters("cpu", "guest"),
+        counters("cpu", STATES),
+        trouble=_EITHER,
+        detect=False,
+    ),
+    ratio(
+        "cpu.guest_part.rate",
+        "part of the time of virtual CPUs that was in code of their guests, and not in what serves it, under KVM",
+        counters("cpu", "guest"),
+        _threads("run"),
+        unit="1",
+        trouble=Trouble.DOWN,
+        detect=False,
+        log=False,
+    ),
+)

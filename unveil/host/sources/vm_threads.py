@@ -9,6 +9,7 @@ Source: Documentation/scheduler/sched-stats.rst; record_steal_time in arch/x86/k
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from unveil.host.facts.machines import Thread
     from unveil.host.parsers.text import Text
 
+_USER_HZ = os.sysconf("SC_CLK_TCK")
 MOST_THREADS = 256
 """Threads that are read, of all virtual machines together; with more, some virtual CPUs of each stand for all."""
 
@@ -37,19 +39,30 @@ _METRICS = {
 }
 _ROLES = {"vcpu": "a virtual CPU", "vhost": "a thread that carries a guest's packets"}
 
-METRICS = tuple(
+METRICS = (
+    *(
+        Metric(
+            name=f"cpu.{role}_{name}",
+            subsystem=Subsystem.CPU,
+            unit=unit,
+            kind=Kind.COUNTER,
+            labels=("cgroup", role),
+            source="/proc/PID/task/TID/schedstat",
+            meaning=meaning.format(who),
+        )
+        for role, who in _ROLES.items()
+        for name, (unit, _, meaning) in _METRICS.items()
+    ),
     Metric(
-        name=f"cpu.{role}_{name}",
+        name="cpu.guest",
         subsystem=Subsystem.CPU,
-        unit=unit,
+        unit="s",
         kind=Kind.COUNTER,
-        labels=("cgroup", role),
-        source="/proc/PID/task/TID/schedstat",
-        meaning=meaning.format(who),
-    )
-    for role, who in _ROLES.items()
-    for name, (unit, _, meaning) in _METRICS.items()
+        source="/proc/stat",
+        meaning="time in which CPUs ran code of guests; it is in user and nice already, and 0 where they are emulated",
+    ),
 )
+_GUEST = (9, 11)  # guest and guest_nice, after the name and the eight states
 
 
 def parse_schedstat(text: Text, role: str, labels: tuple[tuple[str, str], ...], identity: str) -> Iterator[Reading]:
@@ -60,6 +73,18 @@ def parse_schedstat(text: Text, role: str, labels: tuple[tuple[str, str], ...], 
     for index, (name, (_, scale, _)) in enumerate(_METRICS.items()):
         if (number := lines[0].number(index)) is not None:
             yield Reading(Channel(f"cpu.{role}_{name}", labels), (number,), scale, identity)
+
+
+def cut_total(raw: bytes) -> bytes:
+    """Return the first line of ``/proc/stat``: all CPUs together."""
+    return raw[: raw.find(b"\n") + 1]
+
+
+def parse_guest(text: Text, user_hz: int) -> Iterator[Reading]:
+    """Yield the time of guests, in seconds, from the line of all CPUs; nothing where the kernel does not tell it."""
+    for line in text.lines():
+        if line.fields[0] == b"cpu" and (numbers := line.numbers(*_GUEST)) is not None:
+            yield Reading(Channel("cpu.guest"), numbers, 1 / user_hz)
 
 
 def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
@@ -83,7 +108,8 @@ def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
     vhosts = [_feed("vhost", key, thread) for key, machine in found.items() for thread in machine.vhosts]
     rounds = zip_longest(*([(key, thread) for thread in machine.vcpus] for key, machine in found.items()))
     vcpus = [_feed("vcpu", *each) for one_of_each in rounds for each in one_of_each if each is not None]
-    return (*vcpus[: MOST_THREADS - min(len(vhosts), MOST_THREADS // 4)], *vhosts[: MOST_THREADS // 4])
+    guests = Feed(path="proc/stat", parser=partial(parse_guest, user_hz=_USER_HZ), cut=cut_total, kept=False)
+    return (guests, *vcpus[: MOST_THREADS - min(len(vhosts), MOST_THREADS // 4)], *vhosts[: MOST_THREADS // 4])
 
 
 def _feed(role: str, cgroup: str, thread: Thread) -> Feed:

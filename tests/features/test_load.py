@@ -12,3 +12,9 @@ def test_each_beginning_of_the_load_is_that_of_a_feature_that_is_judged():
     left = [name for name in judged if not is_load(name)]
     assert len(left) > 80
     assert {"memory.thp_fault_alloc.rate", "network.tcp_retrans.rate", "storage.psi_some.rate"} <= set(left)
+
+
+def test_lost_segments_of_containers_are_judged_and_those_that_overtook_each_other_are_not():
+    assert is_load("network.cgroup_tcp_ofo_queue_total.rate")
+    assert not is_load("network.cgroup_tcp_retrans_total.rate")
+    assert FEATURES["network.cgroup_tcp_retrans_total.rate"].detect

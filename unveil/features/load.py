@@ -29,6 +29,8 @@ LOAD = (
     "network.rx_bytes", "network.tx_bytes", "network.rx_packet", "network.tx_packet", "network.rx_utilisation",
     "network.tx_utilisation", "network.rdma_rx_bytes", "network.rdma_tx_bytes", "network.tcp_in_segs",
     "network.tcp_out_segs", "network.softirqs_per_packet", "network.interrupts_per_packet",
+    # within one host segments overtake each other where several CPUs carry them; what was lost is sent again
+    "network.cgroup_tcp_ofo_queue",
     "storage.read", "storage.write", "storage.disk_utilisation",
     # what GPUs do
     "gpu.util", "gpu.memory_util", "gpu.sm_clock_average", "gpu.sm_clock_highest", "gpu.sm_clock_lowest",

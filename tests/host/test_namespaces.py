@@ -127,6 +127,19 @@ def test_several_namespaces_of_one_cgroup_are_all_taken_up_to_a_limit(spaces: Sp
     assert len(taken) == sum(map(len, found.values()))
 
 
+def test_a_namespace_that_is_known_stays_however_many_processes_come_to_the_others(spaces: Spaces) -> None:
+    for pid in (10, 20):
+        spaces.process(pid)
+    spaces.cgroup("/system.slice/two.service", 10, 20)
+    assert spaces.look() == {"/system.slice/two.service": ["10", "20"]}
+    more = range(100, 300)
+    for pid in more:
+        spaces.process(pid, like=10)
+    spaces.cgroup("/system.slice/two.service", *more, 20)
+    for _ in range(3):
+        assert spaces.look_again() == {"/system.slice/two.service": ["10", "20"]}
+
+
 def test_processes_of_a_container_may_be_in_cgroups_below_it(spaces: Spaces) -> None:
     spaces.process(10)
     spaces.cgroup(docker(1))

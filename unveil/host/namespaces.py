@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FILES = ("snmp", "netstat")
 MOST_OF_ONE = 4
 """Namespaces of one cgroup that are read."""
-AT_A_TIME = 16
+AT_A_TIME = 8
 """Cgroups known already that are looked at again each time, in turn."""
 
 _LOOKED_AT = 8  # processes of a cgroup, spread over the first thousand or so
@@ -76,9 +76,13 @@ class Member:
         self._before: dict[Whose, Texts] = {}
 
     def find(self) -> None:
-        """Look for its namespaces."""
-        found: dict[Whose, str] = {}
-        listed = seen = 0
+        """Look for its namespaces; those that are known stay, as of many processes others may be looked at now."""
+        found = {
+            place.whose: place.pid
+            for place in self.places
+            if place.whose not in self.others and _whose(self._root, f"proc/{place.pid}/net") == place.whose
+        }
+        listed = seen = len(found)
         for folder in self.folders:
             for pid in _spread(_pids(self._root, folder, _DEEPEST if self.unit else 0)):
                 listed += 1

@@ -140,7 +140,7 @@ def test_an_experiment_is_recorded_labelled_and_can_be_evaluated(
     told = read(recording.with_suffix(".result.json"))
     assert told is not None
     assert told.verdict == "effective"
-    assert 70 <= told.begin_s <= told.active_s < told.end_s < told.settled_s <= 80
+    assert 70 <= told.begin_s <= told.active_s < told.end_s < told.settled_s <= told.seconds
     assert main(["--table", str(tmp_path)]) == 0
     assert "effective" in capsys.readouterr().out
     channels = {

@@ -42,3 +42,15 @@ def test_refilling_keeps_the_newest():
     assert ring.newest()[:, 0].tolist() == [2, 3, 4]
     ring.push(np.array([9]))
     assert ring.newest()[:, 0].tolist() == [3, 4, 9]
+
+
+def test_distances_are_kept_to_a_two_thousandth_and_never_become_infinite():
+    distances = np.random.default_rng(1).normal(size=(50, 4)) * [1e-3, 0.05, 1.0, 300.0]
+    ring = ThinnedRing(30, 4, thinning=1)
+    for row in distances:
+        ring.push(row)
+    assert np.allclose(ring.rows(), distances, rtol=1 / 2000, atol=1e-7)
+    ring.push(np.array([1e30, -1e30, np.nan, 0.0]))
+    assert np.isfinite(ring.near()[-1][:2]).all()
+    assert np.isnan(ring.near()[-1][2])
+    assert ring.realigned(np.array([1, 0])).near().dtype == np.float16

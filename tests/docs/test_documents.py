@@ -298,7 +298,9 @@ def test_the_table_of_settings_is_that_of_the_code() -> None:
         assert flag == next((f"`{each}`" for each in (own, negative) if each in flags), ""), setting
         assert meaning
         if setting not in ("state_dir", "kb"):
-            assert default.strip("`") == str(defaults[setting]).replace("True", "true"), setting
+            assert default.strip("`") == str(defaults[setting]).replace("True", "true").replace("False", "false"), (
+                setting
+            )
 
 
 def _watch_parser() -> argparse.ArgumentParser:

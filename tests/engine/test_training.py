@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from unveil.detection.catalogue import DETECTORS
+from unveil.detection.ensemble import EnsembleSettings
+from unveil.detection.rule import DEFAULT_RULE, parse_rule
 from unveil.engine import training as training_module
 from unveil.engine.pipeline import Pipeline
 from unveil.engine.state_dir import StateDir
-from unveil.engine.training import DEADLINE_S, Training, train_now
+from unveil.engine.training import DEADLINE_S, Training, asks_trained, train_now
 from unveil.errors import UnveilError
 from unveil.records.fact import FactTable
 
@@ -28,10 +31,13 @@ def state(tmp_path: Path) -> StateDir:
     return made
 
 
-def warm(seconds: list[Any], count: int) -> Pipeline:
+def warm(seconds: list[Any], count: int, *, rule: str = "zscore|mahalanobis") -> Pipeline:
     """Return a pipeline that has seen so many seconds."""
     numbers = itertools.count()
-    pipeline = Pipeline(watch=1, fingerprints=(), generation=1, new_id=lambda: f"e{next(numbers):012x}")
+    pipeline = Pipeline(
+        watch=1, fingerprints=(), generation=1, new_id=lambda: f"e{next(numbers):012x}",
+        settings=EnsembleSettings(rule=rule),
+    )  # fmt: skip
     for number, blocks in enumerate(seconds[:count]):
         pipeline.push(blocks, wall_s=float(number), facts=FactTable())
     return pipeline
@@ -54,6 +60,38 @@ def test_before_it_is_warm_nothing_is_trained_and_it_says_so(state: StateDir, se
     assert training.describe(1.0) == "learning what is normal here"
     assert not training.trained
     training.close()
+
+
+def test_what_the_rule_does_not_ask_is_not_trained(
+    state: StateDir, seconds: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training_module, "_command", lambda *_: ["/bin/sleep", "1000"])
+    pipeline = warm(seconds, 70, rule=DEFAULT_RULE)
+    training = Training(state, pipeline.ensemble)
+    assert training.poll(100.0) is None
+    assert training._child is None
+    assert training.describe(100.0).endswith("windows; the rule asks no detector that needs a training")
+    training.close()
+    assert [each.name for each in state.path.iterdir()] == ["reference.npz"], "the past is kept, trained or not"
+
+    asked = Training(state, pipeline.ensemble, always=True)
+    asked.poll(200.0)
+    assert asked._child is not None, "unless a person wants it to vote beside"
+    asked.close()
+
+
+def test_a_model_that_the_rule_does_not_ask_is_left_on_the_disk(state: StateDir, seconds: list[Any]) -> None:
+    state.model.write_bytes(b"of another rule")
+    Training(state, warm(seconds, 0, rule=DEFAULT_RULE).ensemble).close()
+    assert state.model.read_bytes() == b"of another rule"
+
+
+def test_a_rule_that_counts_detectors_asks_those_it_counts() -> None:
+    known = tuple(kind.name for kind in DETECTORS)
+    asked = {
+        text: asks_trained(parse_rule(text, known)) for text in ("shift", "shift|zscore", "2of3", "shift|mahalanobis")
+    }
+    assert asked == {"shift": False, "shift|zscore": False, "2of3": True, "shift|mahalanobis": True}
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ def main() -> None:
         ensemble.judge(vector)
     resident = [_resident()]
     with tempfile.TemporaryDirectory(prefix="unveil-scoring-") as folder:
-        training = Training(StateDir(Path(folder)), ensemble)
+        training = Training(StateDir(Path(folder)), ensemble, always=True)
         for number in range(TRAININGS):
             model, deadline = ensemble.model, time.monotonic() + DEADLINE_S
             ensemble._next_training = 0  # due now; else it would be when the past has doubled

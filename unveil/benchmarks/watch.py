@@ -32,7 +32,7 @@ from unveil.errors import WatcherAbsentError
 BUDGET_CPU = 1.0  # % of one core
 BUDGET_RSS = 60.0  # MB
 _PAGE_KB, _HUGE_KB = 4, 2048
-SLICES = 12  # of which a training, at each doubling of a young past, falls into one or two
+SLICES = 12
 TICK_SPAN_S = 0.12  # holds one tick for sure, seldom two
 PEERS = ("idle_peer", "psutil_peer")
 
@@ -103,11 +103,12 @@ def _referenced(smaps: str) -> int:
     return pages
 
 
-def _wait(watcher: subprocess.Popen[bytes], client: Client, condition: str, until_s: float) -> bool:
-    """Wait until the status has the given key set or the time is up; return whether the watcher lives."""
+def _wait(watcher: subprocess.Popen[bytes], client: Client, until_s: float) -> bool:
+    """Wait until windows are judged or the time is up; return whether the watcher lives."""
     while time.monotonic() < until_s and watcher.poll() is None:
         try:
-            if client.call("status").get(condition):
+            window = client.call("status")["window"]
+            if window is not None and window["verdict"]["state"] != "unknown":
                 break
         except WatcherAbsentError:
             pass
@@ -123,7 +124,7 @@ def measure(seconds: int, warm_s: int, arguments: list[str]) -> int:
         peers = [subprocess.Popen([sys.executable, "-m", f"unveil.benchmarks.{name}"]) for name in PEERS]
         client = Client(Path(folder) / "control.sock")
         try:
-            if not _wait(watcher, client, "trained", time.monotonic() + warm_s):
+            if not _wait(watcher, client, time.monotonic() + warm_s):
                 return 1  # it said why
             client.close()  # nobody asks the watcher anything while it is measured
             before, begin = bytes_written(watcher.pid), time.monotonic()
@@ -181,7 +182,10 @@ def _report(
     ticks = status["ticks"]
     assert isinstance(ticks, dict)
     load = Path("/proc/loadavg").read_text().split()[0]
-    print(f"unveil watch, 100 ms, {os.cpu_count()} CPUs, load {load}, rule {status['rule']}")
+    window = status["window"]
+    assert isinstance(window, dict)
+    votes = ", ".join(vote["detector"] for vote in window["verdict"]["votes"])
+    print(f"unveil watch, 100 ms, {os.cpu_count()} CPUs, load {load}, rule {status['rule']}, votes: {votes}")
     print(f"  {'':26}{'min':>9}{'median':>9}{'max':>9}   budget")
     print(f"  {'CPU, % of one core':26}{_spread(shares)}   {BUDGET_CPU:.1f}")
     print(f"  {'  a loop that does nothing':26}{_spread(observed[1][0])}   (the floor of this machine in this minute)")
@@ -211,7 +215,7 @@ def main(argv: list[str] | None = None) -> int:
     """Measure from the command line; further arguments go to `unveil watch`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--warm", type=int, default=90, help="wait at most so long for the first trained model")
+    parser.add_argument("--warm", type=int, default=90, help="wait at most so long until windows are judged")
     asked, rest = parser.parse_known_args(argv)
     return measure(asked.seconds, asked.warm, rest)
 

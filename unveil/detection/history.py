@@ -9,19 +9,26 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Rows = NDArray[np.float32]
+    Rows = NDArray[np.floating]
 
-_Float = TypeVar("_Float", np.float32, np.float64)
+_Float = TypeVar("_Float", bound=np.floating)
+_LARGEST = 6e4  # of float16: beyond any distance that is told apart, and float16 ends soon after
 
 
 class Ring:
     """The newest rows, at most *capacity*, in the order they came.
 
-    Rows are float32: a reference needs no more, and it halves what the watcher holds.
+    All memory is there from the beginning, so that a watcher takes no more in its second hour than in its first.
     """
 
-    def __init__(self, capacity: int, width: int) -> None:
-        self._rows: Rows = np.empty((capacity, width), dtype=np.float32)
+    def __init__(self, capacity: int, width: int, *, dtype: type[np.floating] = np.float32) -> None:
+        """Make an empty one.
+
+        Args:
+            dtype: float32, of which a reference needs no more, or float16 for distances from a centre: they are told
+                to a two-thousandth of themselves, a fraction of what makes a difference, in half the memory.
+        """
+        self._rows: Rows = np.full((capacity, width), np.nan, dtype=dtype)
         self._next = 0
         self._count = 0
 
@@ -32,7 +39,7 @@ class Ring:
         """Add a row; return a copy of the row that it displaced, if any."""
         full = self._count == len(self._rows)
         displaced = self._rows[self._next].copy() if full else None
-        self._rows[self._next] = row
+        self._rows[self._next] = self._within(row)
         self._next = (self._next + 1) % len(self._rows)
         self._count = min(self._count + 1, len(self._rows))
         return displaced
@@ -45,26 +52,33 @@ class Ring:
     def refill(self, rows: NDArray[np.floating]) -> None:
         """Replace everything by rows, oldest first; of too many the newest stay."""
         kept = rows[-len(self._rows) :]
-        self._rows[: len(kept)] = kept
+        self._rows[: len(kept)] = self._within(kept)
         self._count = len(kept)
         self._next = len(kept) % len(self._rows)
 
     def realigned(self, source: NDArray[np.intp]) -> Ring:
         """Return a ring whose column i is this one's column ``source[i]``, or absent where that is -1."""
-        ring = Ring(len(self._rows), len(source))
+        ring = Ring(len(self._rows), len(source), dtype=self._rows.dtype.type)
         ring.refill(realign(self.newest(), source))
         return ring
+
+    def _within(self, rows: NDArray[np.floating]) -> NDArray[np.floating]:
+        if self._rows.dtype != np.float16:
+            return rows
+        bounded: NDArray[np.floating] = np.minimum(np.maximum(rows, -_LARGEST), _LARGEST)
+        return bounded
 
 
 class ThinnedRing:
     """Rows of a long past: the newest one by one, before them every *thinning*-th.
 
     With 900 + 900 rows and every eighth, one row a second reaches back two and a quarter hours and costs 1,800 rows.
+    Rows are float16, as they are distances; see ``Ring``.
     """
 
     def __init__(self, capacity: int, width: int, *, thinning: int) -> None:
-        self._near = Ring(capacity, width)
-        self._far = Ring(capacity, width)
+        self._near = Ring(capacity, width, dtype=np.float16)
+        self._far = Ring(capacity, width, dtype=np.float16)
         self._thinning = thinning
         self._displaced = 0
 

@@ -78,9 +78,10 @@ class Reference:
         self.scale = np.full(width, np.nan)
         self.revision = 0  # grows with every refresh
         self.regime = 0  # grows when a norm begins: what was trained before is stale
-        self._values = Ring(max(self.settings.centre_over, self.settings.warm_up), width)
+        centred = max(self.settings.centre_over, self.settings.warm_up)
+        self._values = Ring(centred, width)
         self._residuals = ThinnedRing(self.settings.kept, width, thinning=self.settings.thinning)
-        self._aside = Ring(self.settings.kept, width)
+        self._aside = Ring(centred, width)
         self._trend = Trend(width)
         self._trends = ThinnedRing(
             max(self.settings.kept // _TREND_EVERY, self.settings.warm_up), width, thinning=self.settings.thinning
@@ -125,7 +126,7 @@ class Reference:
 
     def trends(self) -> NDArray[np.float32]:
         """Return trends that past windows had, oldest first."""
-        return self._trends.rows()
+        return self._trends.rows().astype(np.float32)
 
     def calm(self) -> None:
         """Let the trend begin at the centre again."""
@@ -148,7 +149,8 @@ class Reference:
 
     def residuals(self, newest: int | None = None) -> NDArray[np.float32]:
         """Return the distances that past windows had from the centre of their time, oldest first."""
-        return self._residuals.rows() if newest is None else self._residuals.near()[-newest:]
+        rows = self._residuals.rows() if newest is None else self._residuals.near()[-newest:]
+        return rows.astype(np.float32)
 
     # What it learns
 

@@ -37,6 +37,7 @@ class Settings:
         rule: which detectors decide, e.g. ``shift``, ``zscore|mahalanobis`` or ``2of3``.
         false_alarms_per_day: anomalous stretches a day to expect on an ordinary host. An anomaly only says where to
             look; episodes and fixes come from fingerprints, whether or not a window is anomalous.
+        train_always: train detectors that need it also where the rule asks none of them, so that they vote beside.
         ordinary_hours, notable_days, journal_mb: how long the journal keeps ordinary windows; anomalous and matching
             ones; and its size.
         gpu: read NVML (in a child process).
@@ -50,6 +51,7 @@ class Settings:
     profile: str = "site"
     rule: str = DEFAULT_RULE
     false_alarms_per_day: float = 24.0
+    train_always: bool = False
     ordinary_hours: float = 24.0
     notable_days: float = 30.0
     journal_mb: float = 256.0

@@ -1,4 +1,8 @@
-"""Training beside the watch: a child fits, the watcher adopts, and what was learned outlives the process."""
+"""Training beside the watch: a child fits, the watcher adopts, and what was learned outlives the process.
+
+What is not asked is not trained: in a young watch a training costs more than all the watching. The default rule asks
+no detector that needs one.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,18 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unveil.detection.catalogue import DETECTORS
 from unveil.detection.model import trained_model
 from unveil.engine.model_files import load_arrays, save_arrays
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from unveil.detection.detector import Arrays
     from unveil.detection.ensemble import Ensemble
     from unveil.detection.model import TrainedModel, TrainingSet
+    from unveil.detection.rule import Rule
     from unveil.engine.state_dir import StateDir
 
 _LOG = logging.getLogger(__name__)
@@ -44,13 +53,23 @@ def train_now(training_set: TrainingSet, *, seed: int = 0) -> TrainedModel:
         return trained_model(arrays)
 
 
+def asks_trained(rule: Rule) -> bool:
+    """Return whether some detector that a rule names needs a training."""
+    return any(kind.in_child and kind.name in rule.members for kind in DETECTORS)
+
+
 class Training:
     """Trains an ensemble whenever it wants to be, and keeps its reference and model in the state directory."""
 
-    def __init__(self, state_dir: StateDir, ensemble: Ensemble) -> None:
-        """Take up what an earlier watcher learned, as far as it still fits."""
+    def __init__(self, state_dir: StateDir, ensemble: Ensemble, *, always: bool = False) -> None:
+        """Take up what an earlier watcher learned, as far as it still fits.
+
+        Args:
+            always: train also what the rule does not ask, so that it votes beside.
+        """
         self._state_dir = state_dir
         self._ensemble = ensemble
+        self._trains = always or asks_trained(ensemble.rule)
         self._child: subprocess.Popen[bytes] | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._started_s = 0.0
@@ -71,6 +90,8 @@ class Training:
         reference, model = self._ensemble.reference, self._ensemble.model
         if reference is None or not reference.ready:
             return "learning what is normal here"
+        if not self._trains:
+            return f"{reference.windows} windows; the rule asks no detector that needs a training"
         if model is None:
             return "training" if self._child is not None else f"{reference.windows} windows, not trained yet"
         age = "" if self._trained_s is None else f", {(now_s - self._trained_s) / 60:.0f} min ago"
@@ -85,7 +106,7 @@ class Training:
         try:
             if self._child is not None:
                 return self._follow(self._child, now_s)
-            if self._ensemble.wants_training and now_s >= self._not_before_s:
+            if self._trains and self._ensemble.wants_training and now_s >= self._not_before_s:
                 self._start(now_s)
             elif now_s - self._saved_s >= SAVE_EVERY_S:
                 self.save(now_s)
@@ -114,10 +135,11 @@ class Training:
             _LOG.warning("what was learned here cannot be kept: %s", error.strerror)
 
     def _take_up(self) -> None:
-        for path, take in (
-            (self._state_dir.reference, self._ensemble.restore),
-            (self._state_dir.model, lambda arrays: self._ensemble.adopt(trained_model(arrays))),
-        ):
+        learned: list[tuple[Path, Callable[[Arrays], object]]]
+        learned = [(self._state_dir.reference, self._ensemble.restore)]
+        if self._trains:
+            learned.append((self._state_dir.model, lambda arrays: self._ensemble.adopt(trained_model(arrays))))
+        for path, take in learned:
             try:
                 arrays = load_arrays(path)
                 if arrays is not None:

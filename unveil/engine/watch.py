@@ -139,7 +139,7 @@ class Watch:
         self.pipeline = self._new_pipeline()
         left = self.queries.episodes(limit=10_000, open_only=True)
         self.journalling.episodes(self.pipeline.episodes.restore(left, self.started_s), self.started_s)
-        self.training = Training(self.state_dir, self.pipeline.ensemble)
+        self.training = Training(self.state_dir, self.pipeline.ensemble, always=self.config.train_always)
         opened.callback(self.training.close)
         self.settings = ManagedSettings(self.config.host_root, backends={"nvml": NvmlBackend()})
         self._looks = NvmlLooks()

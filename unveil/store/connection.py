@@ -12,6 +12,8 @@ from unveil.store.schema import MIGRATIONS, TABLES, VERSION
 if TYPE_CHECKING:
     from pathlib import Path
 
+_CACHE = "PRAGMA cache_size = -200"  # kB: a watcher appends and looks up a few; the system caches the file
+
 
 def open_journal(path: Path, *, readonly: bool) -> sqlite3.Connection:
     """Return a connection to the journal, created when absent, brought up to date when older (unless *readonly*).
@@ -33,7 +35,9 @@ def open_journal(path: Path, *, readonly: bool) -> sqlite3.Connection:
 
 def _connect(path: Path, *, readonly: bool) -> sqlite3.Connection:
     if readonly:
-        return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=5)
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=5)
+        connection.execute(_CACHE)
+        return connection
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not path.exists():  # readable by the owner only from its first byte
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
@@ -41,7 +45,7 @@ def _connect(path: Path, *, readonly: bool) -> sqlite3.Connection:
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute("PRAGMA cache_size = -1000")  # kB: the watcher only appends
+    connection.execute(_CACHE)
     return connection
 
 

@@ -53,6 +53,14 @@ def test_fewer_huge_pages_count_where_small_ones_take_their_place_and_so_does_th
     assert np.isnan(shown(HUGE, huge=4.0, small=1.5))
 
 
+def test_huge_pages_that_came_with_the_work_go_with_it() -> None:
+    assert np.isnan(shown(HUGE, huge=-0.7, small=0.3, work=-0.7))
+    assert np.isnan(shown(HUGE, huge=-1.2, small=0.3, work=-0.7))
+    assert shown(HUGE, huge=-5.0, small=3.0, work=-0.7) == -5.0
+    assert shown(HUGE, huge=-0.7, small=0.3, work=-0.05) == -0.7
+    assert shown(HUGE, huge=0.7, small=-0.3, work=-0.7) == 0.7
+
+
 def test_the_way_that_means_no_harm_is_left_out() -> None:
     assert shown(RETRANSMITTED, again=2.0) == 2.0
     assert np.isnan(shown(RETRANSMITTED, again=-2.0))

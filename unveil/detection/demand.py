@@ -56,9 +56,15 @@ def _wanted(scope: DetectorInput, trend: NDArray[np.float64]) -> bool:
 
 
 def _swapped(scope: DetectorInput, trend: NDArray[np.float64], name: str, instead: str) -> bool:
-    """Return whether one came down and the other went up, or the other way round."""
-    one, other = (trend[_places(scope, (each,))].tolist() for each in (name, instead))
-    return bool(one and other and abs(other[0]) > _MORE and one[0] * other[0] < 0)
+    """Return whether one came down and the other went up, or the other way round.
+
+    Not where the work came down as well, and the one no more than twice as far: it came with the work and went with it,
+    while somebody else asks for the other.
+    """
+    one, other, work = (trend[_places(scope, each)].tolist() for each in ((name,), (instead,), WORK))
+    if not one or not other or abs(other[0]) <= _MORE or one[0] * other[0] >= 0:
+        return False
+    return one[0] > 0 or not any(one[0] >= 2 * slower - _MORE for slower in work if slower < -_MORE)
 
 
 def _places(scope: DetectorInput, names: Iterable[str]) -> list[int]:

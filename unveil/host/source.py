@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from unveil.host.facts.machines import Machines
 from unveil.host.namespaces import NetworkNamespaces
 from unveil.records.sample import Tier
 
@@ -45,9 +46,11 @@ class Surroundings:
     root: HostRoot
     cgroups: CgroupTrees
     namespaces: NetworkNamespaces = field(init=False)
+    machines: Machines = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "namespaces", NetworkNamespaces(self.root, self.cgroups))
+        object.__setattr__(self, "machines", Machines(self.root))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from unveil.host.facts import machines
-from unveil.host.facts.machines import find_machine, taps
+from unveil.host.facts.machines import Machines, find_machine, taps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,3 +105,25 @@ def test_taps_are_what_its_open_files_say(tree) -> None:
     assert taps(tree.root, "5000") == ("vnet1", "vnet3")
     with pytest.raises(FileNotFoundError):
         taps(tree.root, "1")
+
+
+def test_what_was_found_stands_while_its_process_does_for_a_minute(tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    known, folders = Machines(tree.root), [f"{BASE}/cpu/vm", f"{BASE}/memory/vm"]
+    assert known.of(folders) is None
+    tree.write(f"{BASE}/memory/vm/cgroup.procs", "5000\n")
+    process(tree, 5000, ["CPU 0/KVM"])
+    found = known.of(folders)
+    assert found is not None
+    process(tree, 5000, ["CPU 0/KVM", "CPU 1/KVM"])
+    assert known.of(folders) is found
+    process(tree, 5000, ["CPU 0/KVM", "CPU 1/KVM"], started=901)
+    again = known.of(folders)
+    assert again is not None
+    assert len(again.vcpus) == 2, "another process"
+    process(tree, 5000, ["CPU 0/KVM", "CPU 1/KVM", "CPU 2/KVM"], started=901)
+    monkeypatch.setattr(machines, "REMEMBERED_S", -1.0)
+    assert known.of(folders) != again, "long ago"
+    monkeypatch.undo()
+    known.forget(but=[])
+    tree.write(f"{BASE}/memory/vm/cgroup.procs", "")
+    assert known.of(folders) is None

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from unveil.host.root import HostRoot
 
@@ -26,6 +27,8 @@ MOST_THREADS = 1024
 """Threads of one process that are looked at: many virtual CPUs, and workers for the disks."""
 MOST_FILES = 512
 """Open files of one process that are looked at for taps."""
+REMEMBERED_S = 50.0
+"""A little less than the time after which all files are looked for again."""
 _PARTS = ("", "/libvirt", "/libvirt/emulator", "/emulator")
 
 _VCPU = re.compile(rb"CPU ([0-9]{1,4})/(?:KVM|TCG)")
@@ -57,6 +60,36 @@ class Machine:
     pid: str
     vcpus: tuple[Thread, ...] = ()
     vhosts: tuple[Thread, ...] = ()
+
+
+class Machines:
+    """Virtual machines that were found: where containers come and go, they are asked for every few seconds."""
+
+    def __init__(self, root: HostRoot) -> None:
+        self._root = root
+        self._known: dict[str, tuple[Machine, str, float]] = {}  # folder → it, when its process began, when found
+
+    def of(self, folders: Iterable[str]) -> Machine | None:
+        """Return the virtual machine whose cgroup lies in the first of some folders that has one.
+
+        What was found in the last minute stands while its process does: a virtual CPU that is plugged in comes late.
+        """
+        return next(filter(None, map(self._in, folders)), None)
+
+    def forget(self, but: Iterable[str]) -> None:
+        """Forget what lies elsewhere than in some folders."""
+        self._known = {folder: self._known[folder] for folder in but if folder in self._known}
+
+    def _in(self, folder: str) -> Machine | None:
+        machine, began, found_s = self._known.get(folder, (None, "", 0.0))
+        now_s = monotonic()
+        if machine and now_s - found_s < REMEMBERED_S and started(self._root, f"proc/{machine.pid}") == began:
+            return machine
+        self._known.pop(folder, None)
+        machine = find_machine(self._root, folder)
+        if machine is not None:
+            self._known[folder] = machine, started(self._root, f"proc/{machine.pid}"), now_s
+        return machine
 
 
 def find_machine(root: HostRoot, folder: str) -> Machine | None:

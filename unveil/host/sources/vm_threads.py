@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from unveil.errors import SourceAbsentError
 from unveil.host.facts.cgroup_names import identify
-from unveil.host.facts.machines import find_machine
 from unveil.host.parsers.text import Reading
 from unveil.host.source import SLOWER, Feed, Source, Surroundings
 from unveil.records.metric import Channel, Kind, Metric
@@ -88,7 +87,7 @@ def parse_guest(text: Text, user_hz: int) -> Iterator[Reading]:
 
 
 def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
-    trees, root = surroundings.cgroups, surroundings.root
+    trees = surroundings.cgroups
     folders: dict[str, list[str]] = {}
     for hierarchy in dict.fromkeys(filter(None, (trees.memory, trees.cpu, trees.unified))):
         for cgroup in trees.followed(hierarchy):
@@ -96,11 +95,8 @@ def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
                 folders.setdefault(cgroup.key, []).append(f"{hierarchy.mount}{cgroup.path}")
     if not folders:
         raise SourceAbsentError("no cgroup of a virtual machine")
-    found = {}
-    for key, places in folders.items():
-        machine = next(filter(None, (find_machine(root, place) for place in places)), None)
-        if machine is not None:
-            found[key] = machine
+    surroundings.machines.forget(but=[place for places in folders.values() for place in places])
+    found = {key: machine for key, places in folders.items() if (machine := surroundings.machines.of(places))}
     if not found:
         raise SourceAbsentError(
             "no thread in a virtual machine's cgroup is named as a virtual CPU, as QEMU's are with debug-threads=on"

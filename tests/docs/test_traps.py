@@ -24,3 +24,11 @@ def test_each_has_a_test_or_a_sentence(number: str, trap: str, answer: str, proo
     assert named or len(answer.split()) >= 12, "without a test the sentence says why it cannot occur"
     for file, name in named:
         assert re.search(rf"^def {name}\(", (ROOT / "tests" / file).read_text(), re.MULTILINE), f"{file}::{name}"
+
+
+def test_no_shipped_playbook_reloads_systemd() -> None:
+    """Trap 11: containers with GPUs lose them."""
+    texts = {file: file.read_text() for file in (ROOT / "playbooks").rglob("*") if file.suffix in (".yml", ".py")}
+    assert len(texts) > 20
+    for file, text in texts.items():
+        assert not re.search(r"daemon[-_ ]re(load|exec)|builtin\.systemd", text), file

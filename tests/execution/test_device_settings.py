@@ -85,6 +85,20 @@ def test_without_systemd_a_service_is_absent_with_the_reason() -> None:
         Settings().read("service:irqbalance.service/active")
 
 
+def test_a_service_is_enabled_without_a_reload_of_systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reload takes their GPUs from running containers: trap 11."""
+    said, program = tmp_path / "said", tmp_path / "systemctl"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {said}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(device_settings.os.path, "isdir", lambda path: path == "/run/systemd/system")
+    for item, value in (("enabled", "disabled"), ("enabled", "enabled"), ("active", "inactive")):
+        device_settings.write("service", "x.service", item, value)
+    assert said.read_text().splitlines() == [
+        "disable --no-reload -- x.service", "enable --no-reload -- x.service", "stop -- x.service",
+    ]  # fmt: skip
+
+
 @pytest.mark.root
 def test_moderation_of_a_tap_is_set_and_put_back(tap: str) -> None:
     host = Settings()

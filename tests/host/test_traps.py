@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import shutil
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,11 +20,15 @@ import pytest
 
 from unveil.engine.observation import Observation
 from unveil.engine.pipeline import Pipeline
+from unveil.errors import SourceAbsentError
+from unveil.host.catalogue import SOURCES, new_probes
+from unveil.host.cgroups import CgroupTrees
 from unveil.host.facts.reader import read_facts
+from unveil.host.gpu import GpuReader
 from unveil.host.parsers.number import parse_number
 from unveil.host.root import HostRoot
 from unveil.host.sampler import Sampler
-from unveil.host.source import FAST, Feed, Source, SourceState
+from unveil.host.source import FAST, SLOWEST, Feed, Source, SourceState, Surroundings
 from unveil.records.entity import EntityKind
 from unveil.records.fact import FactTable
 from unveil.records.metric import Channel, Kind, Metric
@@ -58,6 +63,31 @@ def run(sampler: Sampler, seconds: float) -> list[SampleBlock]:
 def values(blocks: list[SampleBlock], channel: Channel) -> list[float]:
     found = [block.values[:, block.layout.column[channel]] for block in blocks if channel in block.layout.column]
     return np.concatenate(found).tolist() if found else []
+
+
+def feeds_here() -> list[tuple[Source, tuple[Feed, ...]]]:
+    """Return the files of every source that this host has."""
+    trees = CgroupTrees(HostRoot())
+    trees.walk(0)
+    surroundings = Surroundings(root=HostRoot(), cgroups=trees)
+    found: list[tuple[Source, tuple[Feed, ...]]] = []
+    for source in SOURCES:
+        with suppress(SourceAbsentError):
+            found.append((source, source.feeds(surroundings)))
+    return found
+
+
+def test_ten_times_a_second_a_few_small_files_are_read_and_no_device_is_asked() -> None:
+    fast = [feed.path for source, feeds in feeds_here() if source.pace is FAST for feed in feeds]
+    assert set(fast) <= {"proc/stat", "proc/net/dev", *(f"proc/pressure/{name}" for name in ("cpu", "memory", "io"))}
+    assert all(probe.period_s >= 1 for probe in new_probes()), "perf counters and drivers"
+    assert inspect.signature(GpuReader).parameters["interval_ns"].default >= SECOND
+
+
+def test_what_takes_the_networks_lock_is_read_once_in_ten_seconds() -> None:
+    for source, feeds in feeds_here():
+        if any(feed.path.startswith("sys/class/net/") for feed in feeds):
+            assert source.pace is SLOWEST, source.name
 
 
 def test_einval_from_one_file_of_thirty_costs_one_value() -> None:

@@ -179,7 +179,8 @@ def _write_service(unit: str, item: str, value: str) -> None:
     verb = verbs[item].get(value)
     if verb is None:
         raise OSError(errno.EINVAL, f"it is {' or '.join(verbs[item])}")
-    _systemctl(verb, "--", unit)
+    quietly = ("--no-reload",) if item == "enabled" else ()  # a reload takes GPUs from running containers
+    _systemctl(verb, *quietly, "--", unit)
 
 
 def _balancer() -> socket.socket:

@@ -114,6 +114,8 @@ def find_machine(root: HostRoot, folder: str) -> Machine | None:
 def taps(root: HostRoot, pid: str) -> tuple[str, ...]:
     """Return the taps that a process has open, by name, sorted. Hostile text.
 
+    A macvtap is none of them: its file does not tell its name, and its counters run the other way round.
+
     Raises:
         OSError: its open files are not to be seen; that takes the rights of its user, or root's.
     """

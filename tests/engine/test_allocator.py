@@ -102,17 +102,19 @@ def test_code_that_is_let_go_of_is_no_longer_resident_and_still_runs() -> None:
     program = (
         "import json, re, sys\n"
         "from pathlib import Path\n"
-        "from unveil.engine.allocator import let_go_of_code\n"
+        "from unveil.engine.allocator import Code\n"
         "def code():\n"
         "    parts = re.split(r'\\n(?=[0-9a-f]+-[0-9a-f]+ )', Path('/proc/self/smaps').read_text())\n"
         "    parts = [part for part in parts if ' r-xp ' in part.splitlines()[0]]\n"
         "    return sum(int(re.search(r'Rss: +(\\d+)', part)[1]) for part in parts)\n"
         "import numpy\n"
         "before = code()\n"
-        "libraries = let_go_of_code()\n"
+        "mapped = Code()\n"
+        "libraries = mapped.let_go()\n"
         "after = code()\n"
         "assert numpy.linalg.eigvalsh(numpy.eye(3)).sum() == 3\n"
         "assert json.loads('[1]') == [1]\n"
+        "assert mapped.let_go() == libraries, 'the same, without looking for them anew'\n"
         "print(libraries, before, after)\n"
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout.split()

@@ -41,17 +41,17 @@ def test_it_is_bounded_by_windows_and_by_bytes() -> None:
     assert len(trail.series("a", HOST, limit=10_000)) == MAX_WINDOWS
     wide = FeatureLayout(tuple(FeatureId(str(number)) for number in range(100_000)))
     for window in range(400, 420):
-        trail.push(evidence(window, *np.zeros(100_000), layout=wide))
-    assert len(trail.series("0", HOST, limit=10_000)) == MAX_BYTES // 800_000
+        trail.push(evidence(window, *np.ones(100_000), layout=wide))
+    assert len(trail.series("0", HOST, limit=10_000)) == MAX_BYTES // (800_000 + 100_000 // 8)
 
 
 def test_names_that_change_each_second_leave_a_shorter_trail() -> None:
     trail = Trail()
     for window in range(MAX_WINDOWS):
         layout = FeatureLayout(tuple(FeatureId(f"{window}.{number}") for number in range(1000)))
-        trail.push(evidence(window, *np.zeros(1000), layout=layout))
+        trail.push(evidence(window, *np.ones(1000), layout=layout))
     kept = sum(trail.evidence(window) is not None for window in range(MAX_WINDOWS))
-    assert kept == MAX_BYTES // (8 * 1000 + LAYOUT_BYTES * 1000)
+    assert kept == MAX_BYTES // (8 * 1000 + 1000 // 8 + LAYOUT_BYTES * 1000)
 
 
 def test_what_a_window_was_judged_by_comes_back_to_the_last_bit_and_what_is_absent_takes_no_room() -> None:
@@ -60,6 +60,8 @@ def test_what_a_window_was_judged_by_comes_back_to_the_last_bit_and_what_is_abse
     values = np.random.default_rng(1).normal(size=(40, 300))
     values[:, 50:] = np.nan
     values[20:, 10] = np.nan
+    values[:, 20:35] = 0.0
+    values[7, 5] = 0.0
     for window, row in enumerate(values):
         trail.push(evidence(window, *row, layout=layout))
     for window, row in enumerate(values):
@@ -67,7 +69,10 @@ def test_what_a_window_was_judged_by_comes_back_to_the_last_bit_and_what_is_abse
         assert back is not None
         assert np.array_equal(back.vector.values, row, equal_nan=True)
         assert back.vector.window == window
-    assert trail._size < LAYOUT_BYTES * 300 + 40 * 50 * 8 + 2 * 50 * 2 + 1
+    for feature in (5, 10, 20, 34, 35, 49, 50):
+        told = [np.nan if value is None else value for _, value in trail.series(str(feature), HOST)]
+        assert np.array_equal(told, values[:, feature], equal_nan=True)
+    assert trail._size < LAYOUT_BYTES * 300 + 40 * 35 * 8 + 40 * 7 + 2 * 50 * 2 + 1
 
 
 def test_what_was_expected_is_kept_once_until_it_is_something_else() -> None:

@@ -49,19 +49,29 @@ def keep_together() -> int:
     return 0
 
 
-def let_go_of_code() -> int:
-    """Give back the pages of machine code and its constants that are mapped now; return how many ranges of files.
+class Code:
+    """The pages of machine code and its constants that are mapped from files."""
 
-    Once a minute: what a start or a training runs through, of the interpreter, numpy and OpenBLAS, the loop never runs.
-    What it does run comes back at the next step, from the page cache, 64 kB at a time. Only what is as it stands in the
-    file: where the loader wrote something, it would be lost.
-    """
-    with contextlib.suppress(OSError, AttributeError):
-        madvise = ctypes.CDLL(None).madvise
-        madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-        ranges = _untouched(Path("/proc/self/smaps").read_text())
-        return sum(madvise(start, stop - start, _DONT_NEED) == 0 for start, stop in ranges)
-    return 0
+    def __init__(self) -> None:
+        self._maps: list[str] = []
+        self._ranges: list[tuple[int, int]] = []
+
+    def let_go(self) -> int:
+        """Give back the pages that are mapped now; return how many ranges of files.
+
+        Once a minute: what a start or a refit runs through, of the interpreter, numpy and OpenBLAS, the loop never
+        runs. What it does run comes back at the next step, from the page cache, 64 kB at a time. Only what is as it
+        stands in the file: where the loader wrote something, it would be lost. To find that out has the kernel walk all
+        pages, so it is looked for anew only when other files are mapped: it is the loader alone that writes there.
+        """
+        with contextlib.suppress(OSError, AttributeError):
+            madvise = ctypes.CDLL(None).madvise
+            madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+            maps = [line for line in Path("/proc/self/maps").read_text().splitlines() if _FILE.fullmatch(line)]
+            if maps != self._maps:
+                self._maps, self._ranges = maps, _untouched(Path("/proc/self/smaps").read_text())
+            return sum(madvise(start, stop - start, _DONT_NEED) == 0 for start, stop in self._ranges)
+        return 0
 
 
 def _untouched(smaps: str) -> list[tuple[int, int]]:

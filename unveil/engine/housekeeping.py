@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unveil.engine.allocator import let_go_of_code
+from unveil.engine.allocator import Code
 
 if TYPE_CHECKING:
     from unveil.engine.metrics_link import MetricsLink
@@ -38,6 +38,7 @@ class Housekeeping:
         self._watch = watch
         self._metrics = metrics
         self._due = _Due()
+        self._code = Code()
         self._revision = 0  # of the reference
         self._run_through = True  # code that the loop will not run for a while
 
@@ -93,7 +94,7 @@ class Housekeeping:
         elif self._run_through and now_ns >= self._due.code_ns:
             self._due.code_ns = now_ns + int(1e9 * CODE_S)
             self._run_through = False
-            let_go_of_code()
+            self._code.let_go()
 
     def _prune(self, wall_s: float) -> None:
         config = self._watch.config

@@ -1,7 +1,7 @@
 """Trail: what the newest windows were judged by, in memory: for sparklines, and to explain a window after the fact.
 
 It is bounded by bytes as well as by windows: a host of a thousand containers leaves a shorter trail. What is absent
-takes no room: on a host without GPUs that is much of all.
+takes no room: on a host without GPUs that is much of all. Nor does what is zero, as most counters of trouble are.
 """
 
 from __future__ import annotations
@@ -39,11 +39,13 @@ class _Footprint:
     Attributes:
         bare: its evidence, the vector without values.
         there: positions of the features that are there, rising; shared by windows in which they are the same.
-        values: of those features.
+        marks: which of those are not zero, a bit each.
+        values: of those that are not.
     """
 
     bare: Evidence
     there: NDArray[np.unsignedinteger]
+    marks: NDArray[np.uint8]
     values: NDArray[np.float64]
     size: int
 
@@ -53,15 +55,22 @@ class _Footprint:
 
     def evidence(self) -> Evidence:
         """Return the evidence as it was."""
+        there = np.zeros(len(self.there))
+        there[np.unpackbits(self.marks, count=len(there)) > 0] = self.values
         values = np.full(len(self.bare.vector.layout.ids), np.nan)
-        values[self.there] = self.values
+        values[self.there] = there
         return replace(self.bare, vector=replace(self.bare.vector, values=values))
 
     def place(self, feature: FeatureId) -> int:
-        """Return where a feature's value stands among the values, -1 where it is absent."""
+        """Return where a feature stands among those that are there, -1 where it is absent."""
         position = self.bare.vector.layout.position.get(feature, -1)
         at = int(np.searchsorted(self.there, position)) if position >= 0 else -1
         return at if 0 <= at < len(self.there) and self.there[at] == position else -1
+
+    def value(self, at: int) -> float:
+        """Return the value of the feature at a place."""
+        marks = np.unpackbits(self.marks, count=at + 1)
+        return float(self.values[marks[:-1].sum()]) if marks[-1] else 0.0
 
     def stands_as(self, other: _Footprint) -> bool:
         """Return whether each value stands where it does in another window."""
@@ -83,7 +92,9 @@ class Trail:
             evidence, asked = replace(evidence, expected=before.bare.expected), 0
         there = np.flatnonzero(~np.isnan(vector.values)).astype(np.min_scalar_type(len(vector.values)))
         values = vector.values[there]
-        size = values.nbytes + EXPECTATION_BYTES * asked
+        marks = np.packbits(values != 0.0)
+        values = values[values != 0.0]
+        size = marks.nbytes + values.nbytes + EXPECTATION_BYTES * asked
         if before is not None and np.array_equal(before.there, there):
             there = before.there
         else:
@@ -93,7 +104,7 @@ class Trail:
         if before is None or before.bare.facts is not evidence.facts:
             size += FACT_BYTES * len(evidence.facts.facts)
         bare = replace(evidence, vector=replace(vector, values=_NOTHING))
-        self._footprints.append(_Footprint(bare, there, values, size))
+        self._footprints.append(_Footprint(bare, there, marks, values, size))
         self._size += size
         while len(self._footprints) > 1 and (self._size > MAX_BYTES or len(self._footprints) > MAX_WINDOWS):
             self._size -= self._footprints.popleft().size
@@ -113,7 +124,7 @@ class Trail:
         for each in kept:
             if before is None or not each.stands_as(before):
                 at = each.place(feature)
-            told.append((each.window, float(each.values[at]) if at >= 0 else None))
+            told.append((each.window, each.value(at) if at >= 0 else None))
             before = each
         return told
 

@@ -108,3 +108,14 @@ def test_the_slow_pace_tells_what_comes_and_goes_and_does_not_remember_it_for_lo
     for _ in range(600):
         calibration.vote(1.0, rate=1e-3)
     assert not any([calibration.vote(0.0, rate=1e-3).anomalous for _ in range(30)][15:])
+
+
+@pytest.mark.parametrize(("score", "least", "most"), [(5.0, 1, 4), (1.0, 5, 12)])
+def test_what_was_strong_and_has_gone_altogether_is_over_sooner_than_what_was_weak(
+    score: float, least: int, most: int
+) -> None:
+    calibration = Calibration("shift", paces=OF_TRENDS, newest=OF_A_RANGE)
+    calibration.seed(np.zeros(600))
+    for _ in range(100):
+        calibration.vote(score, rate=1e-3)
+    assert least <= sum(calibration.vote(0.0, rate=1e-3).anomalous for _ in range(40)) <= most

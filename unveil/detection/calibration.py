@@ -40,12 +40,15 @@ class Pace:
         lowest: alarm level at least.
         excursion: height of an ordinary excursion, before any was seen.
         fullest: of the alarm level, at which it is full: what has gone on for long shall not be remembered for long.
+        over: weight of a window that scores nothing after strong ones, if that is another: what was strong and has gone
+            altogether is over, where a weak change comes and goes while its cause stays.
     """
 
     smoothing: float
     lowest: float
     excursion: float
     fullest: float = math.inf
+    over: float | None = None
 
 
 # The quick pace tells a strong fault in 4 to 8 windows. The slow one tells a fault of which no window is stranger than
@@ -59,8 +62,10 @@ PACES = (
 # A trend is smooth already: the quick pace has what is over be over, the slow one tells what is little and stays.
 OF_TRENDS = (
     Pace(smoothing=0.4, lowest=1.0, excursion=0.3),
-    Pace(smoothing=0.06, lowest=0.9, excursion=0.2, fullest=1.6),
+    Pace(smoothing=0.06, lowest=0.9, excursion=0.2, fullest=1.6, over=0.3),
 )
+_STRONG = 1.5  # score of a trend, sigmas outside of its range over three features
+_STRONG_FOR = 0.95  # of it that is left after a window
 # A range grows with its past, so the scores of the first minutes are those of another detector. Those count that stood
 # on at least a third of what is known now.
 OF_A_RANGE = 2 / 3
@@ -86,6 +91,7 @@ class Calibration:
         self._tail_unit = 1.0
         self._tails = [_Tail() for _ in paces]
         self._smooth = [_ORDINARY for _ in paces]
+        self._lately = 0.0  # highest score, of windows long ago a little of it
         self._fresh = 0
 
     @property
@@ -113,6 +119,7 @@ class Calibration:
     def calm(self) -> None:
         """Forget the evidence gathered so far, not the scores."""
         self._smooth = [_ORDINARY for _ in self._paces]
+        self._lately = 0.0
 
     def vote(self, score: float, *, rate: float) -> Vote:
         """Return the detector's vote on the window that follows the last one voted on.
@@ -125,8 +132,11 @@ class Calibration:
         p_value = self.p_value(score)
         evidence = self._evidence(score, p_value)
         levels = [self.level(rate / len(self._paces), pace) for pace in range(len(self._paces))]
+        self._lately = max(score, _STRONG_FOR * self._lately)
+        over = score <= 0.0 and self._lately > _STRONG
         for index, pace in enumerate(self._paces):
-            smooth = self._smooth[index] + pace.smoothing * (evidence - self._smooth[index])
+            smoothing = pace.over if over and pace.over is not None else pace.smoothing
+            smooth = self._smooth[index] + smoothing * (evidence - self._smooth[index])
             self._smooth[index] = min(smooth, pace.fullest * levels[index])
         smooth, level = max(zip(self._smooth, levels, strict=True), key=lambda pair: pair[0] / pair[1])
         return Vote(

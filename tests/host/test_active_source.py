@@ -126,6 +126,27 @@ def test_a_source_that_is_far_too_dear_even_then_is_not_read_any_more(procfs, ac
     assert not source.look(room=10)
 
 
+def test_a_source_may_allow_itself_less_and_is_not_stopped_for_it(procfs) -> None:
+    procfs.write("x", "a 1\n")
+    modest = Source(
+        name="test",
+        pace=SLOWER,
+        metrics=(),
+        feeds=lambda _: (Feed(path="x", parser=PARSE),),
+        core_share=0.0002,
+    )
+    source = ActiveSource(modest, Surroundings(root=procfs.root, cgroups=CgroupTrees(procfs.root)))
+    source.look(room=10)
+    for cost, pace in ((0.9, SLOWER), (1.2, SLOWEST), (40, SLOWEST)):
+        for _ in range(9):
+            source.spent_ns = int(cost * MS)
+            source.settle()
+        source.judge(5 * MS, 10 * MS)
+        assert source.pace is pace
+    assert source.health().state is SourceState.OK
+    assert "read every 10 s only" in source.health().reason
+
+
 def test_a_few_dear_readings_are_no_reason(procfs, active) -> None:
     procfs.write("x", "a 1\n")
     source = active("x")

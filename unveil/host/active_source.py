@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 9  # readings whose cost is kept
 _ENOUGH = 5  # readings before a cost is believed
-_CORE_SHARE = 0.01  # of one core, that reading a source may take at its pace
+_CORE_SHARE = 0.01  # of one core, that reading a source may take at its pace where it says nothing else
 _EASE = 0.5  # of its budget, below which a source that was slowed down may come back
 _PATIENCE = 6  # judgements on end for which it must be so cheap; doubled each time that coming back was a mistake
 _MOST_PATIENCE = 360
@@ -110,8 +110,9 @@ class ActiveSource:
         if self._stopped:
             return self._try_again()
         cost = median(self._costs) + self.parse_ns if len(self._costs) >= _ENOUGH else None
-        if cost is not None and cost > (allowed := allowed_ns(self.pace.period_s, budget_ns)):
-            return self._slow_down(f"reading takes {cost / 1e6:.1f} ms", far=cost > 10 * allowed)
+        if cost is not None and cost > allowed_ns(self.pace.period_s, budget_ns, self.source.core_share):
+            far = cost > 10 * allowed_ns(self.pace.period_s, budget_ns)
+            return self._slow_down(f"reading takes {cost / 1e6:.1f} ms", far=far)
         if learnt > learning_ns:
             return self._slow_down("its layout changes all the time", far=False)
         return cost is not None and self._ease(cost, learnt, budget_ns, learning_ns)
@@ -145,7 +146,8 @@ class ActiveSource:
             return False
         faster = PACES[PACES.index(self.pace) - 1]
         oftener = self.pace.period_s / faster.period_s
-        cheap = cost <= _EASE * allowed_ns(faster.period_s, budget_ns) and learnt * oftener <= _EASE * learning_ns
+        allowed = allowed_ns(faster.period_s, budget_ns, self.source.core_share)
+        cheap = cost <= _EASE * allowed and learnt * oftener <= _EASE * learning_ns
         self._calm = self._calm + 1 if cheap else 0
         if self._calm < self._patience:
             return False
@@ -222,11 +224,12 @@ class ActiveSource:
         return file
 
 
-def allowed_ns(period_s: float, budget_ns: int) -> int:
+def allowed_ns(period_s: float, budget_ns: int, core_share: float = _CORE_SHARE) -> int:
     """Return the CPU time that one reading of a source may take.
 
     Args:
         period_s: from one reading to the next.
         budget_ns: for one reading, however seldom: a longer one would delay the next tick.
+        core_share: of one core, that it may take at this pace.
     """
-    return min(budget_ns, int(_CORE_SHARE * period_s * 1e9))
+    return min(budget_ns, int(core_share * period_s * 1e9))

@@ -98,6 +98,7 @@ class Source:
         feeds: returns the files that are there now. Raises ``SourceAbsentError`` with the reason when this host has
             none; an ``OSError`` is a failure.
         changing: its files come and go (cgroups), so that they are looked for again and again.
+        core_share: most of one core that reading it may take; beyond, it is read less often.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Source:
     metrics: tuple[Metric, ...]
     feeds: Callable[[Surroundings], tuple[Feed, ...]]
     changing: bool = False
+    core_share: float = 0.01
 
 
 class SourceState(StrEnum):

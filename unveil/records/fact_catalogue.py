@@ -128,6 +128,8 @@ _NIC = _kinds(
     ("network.nic_speed_share", _NUMBER, "1", "speed of the link against the fastest that the NIC could have"),
     ("network.nic_rx_ring", _NUMBER, "packets", "received packets that may wait, per queue"),
     ("network.nic_rx_ring_max", _NUMBER, "packets", "the most that the NIC could let wait"),
+    ("network.nic_tx_ring", _NUMBER, "packets", "packets that may wait to be sent by the NIC, per queue"),
+    ("network.nic_tx_ring_max", _NUMBER, "packets", "the most that the NIC could let wait to be sent"),
     ("network.nic_pause_rx", _BOOLEAN, "", "whether the NIC stops sending when the other side asks for a pause"),
     ("network.nic_pause_tx", _BOOLEAN, "", "whether the NIC asks the other side for a pause when its ring is full"),
     ("network.nic_gro", _BOOLEAN, "", "whether received packets of one flow are joined"),

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 import pytest
 
+from unveil.host.facts import ethtool
 from unveil.host.facts.ethtool import fastest_mbit, tell_driver
 from unveil.host.facts.sheet import FactSheet
 from unveil.host.root import HostRoot
@@ -18,6 +20,8 @@ ASKED = (
     "network.nic_tso",
     "network.nic_rx_ring",
     "network.nic_rx_ring_max",
+    "network.nic_tx_ring",
+    "network.nic_tx_ring_max",
     "network.nic_rx_usecs",
     "network.nic_adaptive_rx",
     "network.nic_pause_rx",
@@ -42,6 +46,21 @@ def test_an_interface_that_is_gone_or_hostile_is_absent_with_a_reason(live: Fact
     for name in ("gone0", "x" * 400, "a\nb", "\udcff"):
         tell_driver(live, name)
     assert all(fact.value is None and fact.reason for fact in live.facts())
+
+
+def test_both_rings_are_told_with_what_they_could_be(live: FactSheet, monkeypatch: pytest.MonkeyPatch) -> None:
+    def driver(_sheet: FactSheet, _name: str, request: bytes, _facts: tuple[str, ...]) -> bytes | None:
+        command = struct.unpack_from("I", request)[0]
+        return struct.pack("9I", command, 4096, 0, 0, 2048, 512, 0, 0, 256) if command == 0x10 else None
+
+    monkeypatch.setattr(ethtool, "_ask", driver)
+    tell_driver(live, "eth0")
+    told = {fact.name.removeprefix("network.nic_"): (fact.value, fact.setting) for fact in live.facts()}
+    assert told == {
+        "rx_ring": (512, "ethtool:eth0/ring/rx"), "rx_ring_max": (4096, None),
+        "tx_ring": (256, "ethtool:eth0/ring/tx"), "tx_ring_max": (2048, None),
+    }  # fmt: skip
+    assert live.settings == {"ethtool:eth0/ring/rx": "512\n", "ethtool:eth0/ring/tx": "256\n"}
 
 
 def test_a_tree_of_another_host_is_not_asked(tree: Tree) -> None:

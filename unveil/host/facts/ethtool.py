@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from unveil.host.facts.sheet import FactSheet
 
 _OFFLOADS = {"network.nic_gro": (0x2B, "rx-gro"), "network.nic_tso": (0x1E, "tx-tcp-segmentation")}
-_RINGS = ("network.nic_rx_ring", "network.nic_rx_ring_max")
+_RINGS = ("network.nic_rx_ring", "network.nic_rx_ring_max", "network.nic_tx_ring", "network.nic_tx_ring_max")
 _PAUSES = ("network.nic_pause_rx", "network.nic_pause_tx")
 _MODERATION = ("network.nic_rx_usecs", "network.nic_adaptive_rx")
 _FASTEST = "network.nic_speed_max"
@@ -56,9 +56,9 @@ def tell_driver(sheet: FactSheet, name: str) -> None:
     tell_offloads(sheet, name)
     answer = _ask(sheet, name, struct.pack("9I", _GET_RINGS, *[0] * 8), _RINGS)
     if answer is not None:
-        _, most, _, _, _, now, *_ = struct.unpack("9I", answer)
-        _tell_size(sheet, name, _RINGS[0], now, setting=f"ethtool:{name}/ring/rx")
-        _tell_size(sheet, name, _RINGS[1], most)
+        words = struct.unpack("9I", answer)  # struct ethtool_ringparam
+        for fact, place, setting in zip(_RINGS, (5, 1, 8, 4), ("rx", None, "tx", None), strict=True):
+            _tell_size(sheet, name, fact, words[place], setting=setting and f"ethtool:{name}/ring/{setting}")
     tell_moderation(sheet, name)
     answer = _ask(sheet, name, struct.pack("4I", _GET_PAUSE, 0, 0, 0), _PAUSES)
     if answer is not None:

@@ -7,7 +7,20 @@ from unveil.records.entity import EntityKind
 from unveil.records.metric import Channel, Kind
 
 # What a channel may be told apart by besides an entity.
-QUALIFIERS = {"vector", "package", "domain", "sensor", "state", "depth", "size", "controller", "pci", "port", "vcpu", "vhost"}
+QUALIFIERS = {
+    "vector",
+    "package",
+    "domain",
+    "sensor",
+    "state",
+    "depth",
+    "size",
+    "controller",
+    "pci",
+    "port",
+    "vcpu",
+    "vhost",
+}
 PROMISED = {
     "cpu": "user nice system idle iowait irq softirq steal context_switches forks interrupts running blocked psi_some"
     " psi_full softirqs irq ipi cgroup_usage cgroup_periods cgroup_throttled cgroup_throttled_time watcher_late"

@@ -94,6 +94,26 @@ Anonymous:             0 kB
 """
 
 
+def test_holes_in_the_heap_are_given_back() -> None:
+    program = (
+        "import ctypes\n"
+        "from pathlib import Path\n"
+        "from unveil.engine.allocator import give_back\n"
+        "resident = lambda: int(Path('/proc/self/statm').read_text().split()[1]) * 4096\n"
+        "libc = ctypes.CDLL(None)\n"
+        "libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]\n"
+        "libc.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]\n"
+        "blocks = [libc.malloc(20_000) for _ in range(1000)]\n"
+        "[libc.memset(block, 1, 20_000) for block in blocks]\n"
+        "[libc.free(block) for number, block in enumerate(blocks) if number % 10]\n"
+        "before = resident()\n"
+        "give_back()\n"
+        "print(before - resident())\n"
+    )
+    given = int(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout)
+    assert given > 10_000_000
+
+
 def test_only_what_stands_in_the_file_as_well_is_let_go_of() -> None:
     assert _untouched(FILES) == [(0x7F0000001000, 0x7F0000002000), (0x7F0000002000, 0x7F0000004000)]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 # From malloc.h.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
-_LARGE = 256 * 1024
+_LARGE = 64 * 1024  # what a refit takes for a moment is larger, what is kept of a window smaller
 
 _DONT_NEED = 4  # MADV_DONTNEED
 _COLLAPSE = 25  # MADV_COLLAPSE of <linux/mman.h>, since Linux 6.1
@@ -31,6 +31,15 @@ def keep_little() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         for parameter, value in ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, _LARGE), (_TRIM_THRESHOLD, _LARGE)):
             mallopt(parameter, value)
+
+
+def give_back() -> None:
+    """Give back the pages of the heap on which nothing is any more.
+
+    Each refit leaves holes between what is kept, some kilobytes a minute; in hours they are megabytes.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def keep_together() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unveil.engine.allocator import Code
+from unveil.engine.allocator import Code, give_back
 
 if TYPE_CHECKING:
     from unveil.engine.metrics_link import MetricsLink
@@ -86,7 +86,7 @@ class Housekeeping:
             self._watch.journalling.knowledge(state)
 
     def _let_go(self, now_ns: int) -> None:
-        """Give code back once the reference was made anew and its detectors fitted: for a minute nobody needs it."""
+        """Give memory back once the reference was made anew and its detectors fitted: for a minute nobody needs it."""
         reference = self._watch.pipeline.ensemble.reference
         before, self._revision = self._revision, 0 if reference is None else reference.revision
         if before != self._revision:
@@ -95,6 +95,7 @@ class Housekeeping:
             self._due.code_ns = now_ns + int(1e9 * CODE_S)
             self._run_through = False
             self._code.let_go()
+            give_back()
 
     def _prune(self, wall_s: float) -> None:
         config = self._watch.config

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from unveil.lab.units import Stretch, Unit
     from unveil.lab.uses import Uses
 
-SETTLE_S = 15.0
-"""What is never judged after a fault, as long as what looks at a trend takes to come back; more where the work does."""
+SETTLE_S = 8.0
+"""What is never judged after a fault: a window and the pace of the slowest sources; more where the work takes longer."""
 LOOK_S, NEAR = 5.0, 0.10
 LATE_S = 10.0
 

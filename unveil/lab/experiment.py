@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from unveil.lab.uses import Uses
 
 SETTLE_S = 8.0
-"""What is never judged after a fault: a window and the pace of the slowest sources; more where the work takes longer."""
+"""What is never judged after a fault: a window and the pace of the slowest sources; more where the work takes more."""
 LOOK_S, NEAR = 5.0, 0.10
 LATE_S = 10.0
 

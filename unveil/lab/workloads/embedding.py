@@ -38,7 +38,7 @@ WORKERS = 2
 WIDTH, CHUNK = 192, 4096  # of a vector; bytes that make one
 SLEEP_S = 0.01  # the GPU, for each 256 kB
 VECTORS_MB, SPREAD = 64, 12  # of a file before it begins anew; bytes written for each byte of a vector
-SHARD_MB, SHARD_EVERY = 3, 14  # documents
+SHARD_MB, SHARD_EVERY = 3, 14  # documents, by chance: each fourteenth one is a rhythm that is told
 SEVEN_BITS = bytes(value & 127 for value in range(256))
 
 
@@ -127,7 +127,7 @@ def job(address: str) -> None:
 def _work(address: str, number: int, weights: tuple[NDArray[np.float32], ...]) -> None:
     dice = random.Random(number)  # noqa: S311
     path = Path(f"vectors.{number}")
-    written = taken = 0
+    written = 0
     while True:
         try:
             with socket.create_connection((address, PORT), timeout=120) as connection, path.open("wb") as file:
@@ -146,8 +146,7 @@ def _work(address: str, number: int, weights: tuple[NDArray[np.float32], ...]) -
                             written = 0
                         written += file.write(vectors)
                         file.flush()
-                        taken += 1
-                        if taken % SHARD_EVERY == 0:
+                        if dice.randrange(SHARD_EVERY) == 0:
                             connection.sendall(struct.pack("<II", 0, SHARD_MB << 20) + bytes(SHARD_MB << 20))
                             receive(connection, 8)
                         done("document", time.monotonic() - begin)

@@ -101,6 +101,23 @@ def test_after_a_kill_the_journal_says_how_to_put_everything_back(setting: Path,
     assert restore(journal) == []
 
 
+def test_what_cannot_be_put_back_stays_in_the_journal_until_it_can(setting: Path, tmp_path: Path) -> None:
+    journal, lost = tmp_path / "journal", tmp_path / "lost"
+    lost.mkdir()  # a folder takes no text
+    undos = [{"write": [str(lost), "60"]}, {"write": [str(setting), "madvise"]}]
+    journal.write_text("".join(f"{json.dumps(line)}\n" for line in [{"pid": ["1", "never"]}, *undos]))
+    setting.write_text("never")
+    with pytest.raises(UnveilError, match="lost"):
+        restore(journal)
+    assert setting.read_text() == "madvise"
+    assert [json.loads(line) for line in journal.read_text().splitlines()][1:] == undos[:1]
+    lost.rmdir()
+    lost.write_text("10")
+    assert restore(journal) == [f"{lost} 60"]
+    assert lost.read_text() == "60"
+    assert not journal.exists()
+
+
 def test_nothing_is_put_back_under_a_lab_that_runs(setting: Path, tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     with Changes(journal).scope() as changes:

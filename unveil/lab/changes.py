@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from unveil.errors import ConflictError, UnveilError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 JOURNAL = Path("/run/unveil-lab.journal")
 
@@ -99,13 +99,7 @@ class Changes:
         if not self._undos:
             self._journal.unlink(missing_ok=True)
             return
-        lines = [{"pid": [str(os.getpid()), _started(os.getpid())]}, *self._undos]
-        part = self._journal.with_suffix(".part")
-        with part.open("w", encoding="utf-8") as file:
-            file.write("".join(json.dumps(line) + "\n" for line in lines))
-            file.flush()
-            os.fsync(file.fileno())
-        part.rename(self._journal)
+        _write(self._journal, [{"pid": [str(os.getpid()), _started(os.getpid())]}, *self._undos])
 
 
 def command(*words: str) -> str:
@@ -128,7 +122,7 @@ def restore(journal: Path = JOURNAL) -> list[str]:
 
     Raises:
         ConflictError: that lab still runs.
-        UnveilError: something could not be taken back; everything else was.
+        UnveilError: something could not be taken back, and stays in the journal; everything else was.
     """
     try:
         whose, *undos = (json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines())
@@ -137,11 +131,25 @@ def restore(journal: Path = JOURNAL) -> list[str]:
     number, started = whose["pid"]
     if _started(int(number)) == started:
         raise ConflictError(f"a lab is still running, as process {number}", hint="end it, and it restores all itself")
-    failed = [problem for undo in reversed(undos) for problem in _take_back(undo)]
+    problems = [(undo, problem) for undo in reversed(undos) for problem in _take_back(undo)]
+    if problems:
+        _write(journal, [whose, *(undo for undo, _ in reversed(problems))])
+        raise UnveilError(
+            f"could not be put back: {'; '.join(problem for _, problem in problems)}",
+            hint=f"mend the cause and restore again; or put it back by hand and remove {journal}",
+        )
     journal.unlink()
-    if failed:
-        raise UnveilError(f"could not be put back: {'; '.join(failed)}")
     return [" ".join(next(iter(undo.values()))) for undo in reversed(undos)]
+
+
+def _write(journal: Path, lines: Sequence[Undo]) -> None:
+    """Write a journal that is whole and on disk at each moment."""
+    part = journal.with_suffix(".part")
+    with part.open("w", encoding="utf-8") as file:
+        file.write("".join(json.dumps(line) + "\n" for line in lines))
+        file.flush()
+        os.fsync(file.fileno())
+    part.rename(journal)
 
 
 def _take_back(undo: Undo) -> list[str]:

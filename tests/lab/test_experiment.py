@@ -44,6 +44,33 @@ def test_a_fault_is_there_until_it_is_stopped(
     assert by[0] is by[1] is not threading.current_thread()
 
 
+def test_an_interrupt_waits_until_a_fault_is_taken_away(
+    build: Callable[[int], Place], uses: Uses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = threading.Event()
+
+    @contextmanager
+    def inject(_place: Place, _uses: Uses) -> Iterator[None]:
+        yield
+        gone.set()
+
+    monkeypatch.setitem(FAULTS, "none", Fault(title="", label="", inject=inject))
+    injection = Injection("none", build(2), uses)
+    join, asked = injection._thread.join, []
+
+    def interrupted(timeout: float | None = None) -> None:
+        asked.append(timeout)
+        if len(asked) < 3:
+            raise KeyboardInterrupt
+        join(timeout)
+
+    monkeypatch.setattr(injection._thread, "join", interrupted)
+    monkeypatch.setattr(injection._thread, "is_alive", lambda: len(asked) < 3)
+    with pytest.raises(KeyboardInterrupt):
+        injection.close()
+    assert gone.is_set()
+
+
 def test_a_fault_that_is_impossible_is_told_to_who_asked(build: Callable[[int], Place], uses: Uses) -> None:
     injection = Injection("slow_link", build(2), uses)
     with pytest.raises(ImpossibleError, match="next to nothing"):

@@ -113,10 +113,10 @@ def test_after_a_kill_everything_is_put_back_and_taken_away(tmp_path: Path) -> N
         assert lab.stdout.readline() == b"there\n"
         assert (VM / "dirty_bytes").read_text() == f"{2 << 20}\n"
         assert main(["--restore"]) == 1, "not under a lab that runs"
-        lab.kill()
-    deadline = time.monotonic() + 60
-    while (JOURNAL.exists() or Path(f"/sys/class/net/{BRIDGE}").exists()) and time.monotonic() < deadline:
-        time.sleep(0.1)
+        lab.kill()  # nobody asks for its end until all is put back
+        deadline = time.monotonic() + 60
+        while (JOURNAL.exists() or Path(f"/sys/class/net/{BRIDGE}").exists()) and time.monotonic() < deadline:
+            time.sleep(0.1)
     assert settings() == before
     assert not list(Path("/sys/fs/cgroup").glob(f"*/{CGROUP}"))
     assert not Path(f"/sys/class/net/{BRIDGE}").exists()

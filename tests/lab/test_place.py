@@ -10,7 +10,7 @@ import pytest
 
 from unveil.errors import UnreadableError
 from unveil.host.facts.cgroup_names import identify
-from unveil.lab.place import CGROUP, NEIGHBOUR, SIDES, Place, address, container, namespace, outer, place
+from unveil.lab.place import CGROUP, NEIGHBOUR, SIDES, Place, _empty, address, container, namespace, outer, place
 
 
 def test_the_two_sides_have_names_and_addresses_of_their_own() -> None:
@@ -33,6 +33,22 @@ def test_a_host_sees_containers() -> None:
     names = {container(who) for who in (*SIDES, NEIGHBOUR)}
     assert len(names) == 3
     assert {identify(f"/{CGROUP}/{name}").kind for name in names} == {"container"}
+
+
+def test_who_is_in_a_cgroup_is_killed_and_one_that_stays_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed: list[int] = []
+
+    def kill(number: int, _signal: int) -> None:
+        killed.append(number)
+        raise ProcessLookupError
+
+    monkeypatch.setattr(os, "kill", kill)
+    assert _empty(tmp_path / "absent") == []
+    (tmp_path / "cgroup.procs").write_text("0\n1234567\n")  # 0: one that another PID namespace numbers
+    assert _empty(tmp_path, tries=1) == [f"{tmp_path} cannot be emptied"]
+    assert killed == [1234567]
 
 
 @pytest.mark.parametrize(("user", "path", "says"), [(1000, os.environ["PATH"], "needs root"), (0, "", "needs `ip`")])

@@ -19,13 +19,14 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unveil.cli import draw
 from unveil.errors import UnveilError
 from unveil.lab import plan
-from unveil.lab.changes import JOURNAL, ImpossibleError, restore
+from unveil.lab.changes import ImpossibleError, alone, restore
 from unveil.lab.experiment import Lengths, Past, experiment
 from unveil.lab.faults import FAULTS
 from unveil.lab.place import place, tear_down
@@ -49,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--dry-run", action="store_true", help="show the plan and end")
     parser.add_argument("--table", action="store_true", help="print what the recordings of a folder tell and end")
     parser.add_argument("--restore", action="store_true", help="put back what a lab left that was killed, and end")
-    parser.add_argument("--when-gone", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--when-gone", type=int, metavar="PROCESS", help=argparse.SUPPRESS)
     for name, default in (("healthy", 120), ("faulty", 60), ("after", 40)):
         parser.add_argument(f"--{name}", type=int, default=default, metavar="SECONDS", help=f"default: {default}")
     asked = parser.parse_args(argv)
@@ -67,7 +68,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _do(asked: argparse.Namespace) -> int:
     if asked.restore:
-        return _restore(when_gone=asked.when_gone)
+        return _restore(asked.when_gone)
     if asked.table:
         plan.table(sorted(asked.folder.rglob("*.parquet")))
         return 0
@@ -77,7 +78,7 @@ def _do(asked: argparse.Namespace) -> int:
             raise UnveilError(f"no plan has the workload {', '.join(missing)}")
         return _plan(plan.held_out(asked.minutes, workloads), asked.folder, dry=asked.dry_run)
     lengths = Lengths(healthy=asked.healthy, faulty=asked.faulty, after=asked.after)
-    _end_on_sigterm()
+    _end_once()
     return _campaign(asked.workload or list(WORKLOADS), asked.fault or list(FAULTS), asked.folder, lengths)
 
 
@@ -86,21 +87,17 @@ def _list() -> None:
     draw.table(("fault", "what it is", "fingerprint"), [(name, f.title, f.label or "-") for name, f in FAULTS.items()])
 
 
-def _restore(*, when_gone: bool) -> int:
-    """Put everything back; as the guardian, once the lab has ended: then its end of the pipe is closed."""
-    if when_gone:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _restore(lab: int | None) -> int:
+    """Put everything back; as the guardian of a lab, once that has ended: then its end of the pipe is closed."""
+    if lab is not None:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # whoever ends the lab may mean its guardian, too
+            signal.signal(number, signal.SIG_IGN)
         sys.stdin.buffer.read()
-    told: list[str] = []
-    if JOURNAL.exists():
-        try:
-            told = restore()
-        finally:
-            if not JOURNAL.exists():  # else that lab runs
-                tear_down()
+    with nullcontext() if lab is not None else alone():  # a guardian has inherited the lab's lock
+        told = restore(take_away=tear_down, ended=lab)
     for words in told:
         draw.line(f"put back: {words}")
-    if not when_gone and not told:
+    if lab is None and not told:
         draw.line("nothing is left to put back")
     return 0
 
@@ -112,7 +109,7 @@ def _plan(steps: tuple[plan.Step, ...], folder: Path, *, dry: bool) -> int:
         return 0
     for workload in dict.fromkeys(step.workload for step in steps):
         check(workload)
-    _end_on_sigterm()
+    _end_once()
     impossible = plan.carry_out(steps, folder)
     plan.table(step.file(folder, ".parquet") for step in steps)
     return _tell(impossible)
@@ -146,13 +143,16 @@ def _tell(impossible: list[str]) -> int:
     return 1 if impossible else 0
 
 
-def _end_on_sigterm() -> None:
-    """Make SIGTERM unwind like Ctrl-C, so that everything is put back."""
+def _end_once() -> None:
+    """Make SIGTERM unwind like Ctrl-C, so that everything is put back; whoever asks again does not cut that short."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, end)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
 
 
 if __name__ == "__main__":

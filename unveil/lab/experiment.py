@@ -90,11 +90,18 @@ class Injection:
         self._over.set()
 
     def close(self) -> None:
-        """Have it taken away, and raise what went wrong, if anything did."""
+        """Have it taken away, and raise what went wrong, if anything did. An interrupt waits until that is done."""
         self._over.set()
-        self._thread.join()
+        interrupt: KeyboardInterrupt | None = None
+        while self._thread.is_alive():
+            try:
+                self._thread.join()
+            except KeyboardInterrupt as error:
+                interrupt = error
         if self._error is not None:
             raise self._error
+        if interrupt is not None:
+            raise interrupt
 
 
 @dataclass(slots=True)

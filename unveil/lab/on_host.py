@@ -40,7 +40,8 @@ def small_dirty_limit(place: Place, _uses: Uses, *, folder: Path = VM) -> Iterat
             held = {part: (folder / f"{name}_{part}").read_text().strip() for part in ("ratio", "bytes")}
             part = "ratio" if held["bytes"] == "0" else "bytes"
             path = folder / f"{name}_{part}"
-            changes.write_and(folder / f"{name}_bytes", str(limit), undo={"write": [str(path), held[part]]})
+            undo = {"write": [str(path), held[part]]}
+            changes.write_and(folder / f"{name}_bytes", str(limit), undo=undo, shared=True)
         yield
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unveil.lab.changes import ImpossibleError, command
-from unveil.lab.place import SIDES, namespace, outer
+from unveil.lab.place import LINKS, NAMESPACES, SIDES, namespace, outer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ def slow_link(place: Place, uses: Uses) -> Iterator[None]:
             rate = max(int(8 * LINK_SHARE * uses.received[side]), 1_000_000)
             shape = ("root", "tbf", "rate", f"{rate}bit", "burst", "256kb", "latency", "50ms")
             undo = ("tc", "qdisc", "del", "dev", outer(side), "root")
-            changes.run("tc", "qdisc", "add", "dev", outer(side), *shape, undo=undo)
+            changes.run("tc", "qdisc", "add", "dev", outer(side), *shape, undo=undo, of=LINKS / outer(side))
         yield
 
 
@@ -49,7 +49,9 @@ def packet_loss(place: Place, uses: Uses) -> Iterator[None]:
     if max(uses.received.values()) < LEAST_TRAFFIC:
         raise ImpossibleError("the workload sends next to nothing")
     with place.changes.scope() as changes:
-        changes.run("nft", "add", "table", "netdev", TABLE, undo=("nft", "delete", "table", "netdev", TABLE))
+        # Adding it first makes that work, too, where it is not there: killed too early, or deleted by somebody.
+        gone = ("nft", f"add table netdev {TABLE}; delete table netdev {TABLE}")
+        changes.run("nft", "add", "table", "netdev", TABLE, undo=gone)
         for side in SIDES:
             hook = f"{{ type filter hook ingress device {outer(side)} priority 0; }}"
             command("nft", "add", "chain", "netdev", TABLE, side, hook)
@@ -71,7 +73,8 @@ def offloads_off(place: Place, uses: Uses) -> Iterator[None]:
                 for long, short in OFFLOADS.items():
                     if features.get(long, {}).get("active") and not features[long].get("fixed"):
                         words = (*before, "ethtool", "-K", device, short)
-                        changes.run(*words, "off", undo=(*words, "on"))
+                        of = NAMESPACES / namespace(side) if before else LINKS / device
+                        changes.run(*words, "off", undo=(*words, "on"), of=of)
         yield
 
 
@@ -80,11 +83,12 @@ def interrupts_on_one_cpu(place: Place, _uses: Uses) -> Iterator[None]:
     """Have CPU 0 take every interrupt that can be moved, and every packet of the containers."""
     with place.changes.scope() as changes:
         for side in SIDES:
-            for path in sorted(Path(f"/sys/class/net/{outer(side)}/queues").glob("rx-*/rps_cpus")):
+            for path in sorted((LINKS / outer(side) / "queues").glob("rx-*/rps_cpus")):
                 changes.write(path, "1")
             inside = ("ip", "netns", "exec", namespace(side), "sh", "-c")
             each, end = "for f in /sys/class/net/eth0/queues/rx-*/rps_cpus; do echo", "> $f; done"
-            changes.run(*inside, f"{each} 1 {end}", undo=(*inside, f"{each} 0 {end}"))  # a new link has 0
+            undo = (*inside, f"{each} 0 {end}")  # what a new link has
+            changes.run(*inside, f"{each} 1 {end}", undo=undo, of=NAMESPACES / namespace(side))
         for path in movable_interrupts():
             try:
                 changes.write(path, "1")

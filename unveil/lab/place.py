@@ -13,13 +13,13 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unveil.errors import UnreadableError
-from unveil.lab.changes import Changes, restore
+from unveil.lab.changes import Changes, ImpossibleError, alone, command, restore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +29,7 @@ SIDES = ("a", "b")
 NEIGHBOUR = "neighbour"
 CONTROLLERS = ("cpu", "cpuacct", "memory", "blkio")
 CGROUP_ROOT = Path("/sys/fs/cgroup")
+NAMESPACES, LINKS = Path("/var/run/netns"), Path("/sys/class/net")
 BRIDGE = "uvlab"
 # `ip netns exec` mounts another /sys, so the cgroups are entered before it. Whoever is in a place dies with the lab:
 # 1 is PR_SET_PDEATHSIG, which outlives an exec.
@@ -92,8 +93,11 @@ class Place:
 
     def _start(self, words: list[str], who: str, *, output: int, errors: int) -> subprocess.Popen[bytes]:
         places = ",".join(str(folder / container(who) / "cgroup.procs") for folder in self.folders.values())
-        command = [sys.executable, "-c", ENTER, places, *words]
-        return subprocess.Popen(command, stdout=output, stderr=errors, cwd=self.scratch, env=_environment())
+        entered = [sys.executable, "-c", ENTER, places, *words]
+        return subprocess.Popen(
+            entered, stdout=output, stderr=errors, cwd=self.scratch, env=_environment(),
+            start_new_session=True,  # Ctrl-C is for the lab, which ends them when it has noticed
+        )  # fmt: skip
 
 
 def _environment() -> dict[str, str]:
@@ -114,27 +118,29 @@ def place(scratch: Path) -> Iterator[Place]:
         raise UnreadableError("the lab changes kernel settings and needs root", hint="run it with sudo")
     if shutil.which("ip") is None:
         raise UnreadableError("the lab needs `ip`", hint="install iproute2")
-    restore()  # what an earlier one left that was killed
-    tear_down()
-    scratch.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
+        lock = stack.enter_context(alone())
+        restore(take_away=tear_down)  # what an earlier one left that was killed
+        if left := tear_down():
+            raise UnreadableError(f"an earlier lab's place is still there: {'; '.join(left)}")
+        scratch.mkdir(parents=True, exist_ok=True)
         changes = Changes()
-        stack.enter_context(_guardian())
-        stack.callback(tear_down)
+        stack.enter_context(_guardian(lock))
         stack.enter_context(changes.scope())
-        changes.hold("containers and links")  # so that a lab that is killed leaves word of them
+        changes.hold("containers and links", tear_down)  # so that a lab that is killed leaves word of them
         folders = _cgroups()
         _network()
         yield Place(folders=folders, scratch=scratch, changes=changes)
 
 
 @contextmanager
-def _guardian() -> Iterator[None]:
-    """Have a process at hand that restores everything when this one is killed."""
-    words = [sys.executable, "-m", "unveil.lab", "--restore", "--when-gone"]
+def _guardian(lock: int) -> Iterator[None]:
+    """Have a process at hand that restores everything when this one is killed; until then no other lab may begin."""
+    words = [sys.executable, "-m", "unveil.lab", "--restore", "--when-gone", str(os.getpid())]
     guardian = subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True, env=_environment()
-    )
+        words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True, pass_fds=(lock,),
+        env=_environment(),
+    )  # fmt: skip
     try:
         yield
     finally:
@@ -143,16 +149,25 @@ def _guardian() -> Iterator[None]:
         guardian.wait()
 
 
-def tear_down() -> None:
-    """Take every container and link of the lab away, with all that runs in them; nothing where there is none."""
+def tear_down() -> list[str]:
+    """Take every container and link of the lab away, with all that runs in them; nothing where there is none.
+
+    Returns:
+        What is still there.
+    """
+    left: list[str] = []
     for tree in (CGROUP_ROOT, *(CGROUP_ROOT / name for name in CONTROLLERS)):
         for who in (*SIDES, NEIGHBOUR):
-            _empty(tree / CGROUP / container(who))
-        _empty(tree / CGROUP)
-    for side in SIDES:
-        subprocess.run(["ip", "netns", "del", namespace(side)], check=False, capture_output=True)
-        subprocess.run(["ip", "link", "del", outer(side)], check=False, capture_output=True)
-    subprocess.run(["ip", "link", "del", BRIDGE], check=False, capture_output=True)
+            left += _empty(tree / CGROUP / container(who))
+        left += _empty(tree / CGROUP)
+    links = {LINKS / name: ("link", "del", name) for name in (*map(outer, SIDES), BRIDGE)}
+    namespaces = {NAMESPACES / namespace(side): ("netns", "del", namespace(side)) for side in SIDES}
+    for path, words in (links | namespaces).items():
+        if os.path.lexists(path):
+            with suppress(ImpossibleError):
+                command("ip", *words)
+            left += [f"{path} is still there"] if os.path.lexists(path) else []
+    return left
 
 
 def _cgroups() -> dict[str, Path]:
@@ -175,24 +190,22 @@ def _allow(path: Path, controller: str) -> None:
         return
 
 
-def _empty(folder: Path) -> None:
-    """Kill what runs in a cgroup and remove it."""
-    for _ in range(100):
-        if not folder.exists():
-            return
-        for number in (folder / "cgroup.procs").read_text().split():
-            try:
-                os.kill(int(number), signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+def _empty(folder: Path, tries: int = 100) -> list[str]:
+    """Kill what runs in a cgroup and remove it; return that it is still there, if it is."""
+    for _ in range(tries):
         try:
+            for number in (folder / "cgroup.procs").read_text().split():
+                if number != "0":  # of another PID namespace; to kill 0 is to kill our own group
+                    with suppress(ProcessLookupError):
+                        os.kill(int(number), signal.SIGKILL)
             folder.rmdir()
         except FileNotFoundError:
-            return
+            return []
         except OSError:
             time.sleep(0.05)
         else:
-            return
+            return []
+    return [f"{folder} cannot be emptied"]
 
 
 def _network() -> None:

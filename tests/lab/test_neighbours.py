@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from unveil.lab.neighbours import busy_but_healthy, cpu_hogs, nobody
+from unveil.lab.changes import ImpossibleError
+from unveil.lab.neighbours import busy_but_healthy, cpu_hogs, nobody, running
 from unveil.lab.place import NEIGHBOUR, container
 
 if TYPE_CHECKING:
@@ -34,6 +36,40 @@ def test_a_neighbour_ends_with_its_fault_and_weighs_what_it_did(
         assert path.read_text() == weight
     assert CHILDREN.read_text().split() == before
     assert path.read_text() == "100"
+
+
+def test_a_neighbour_that_ended_by_itself_was_no_fault(build: Callable[[int], Place]) -> None:
+    before = CHILDREN.read_text().split()
+    with pytest.raises(ImpossibleError, match="ended before it was told to, with 3"):  # noqa: SIM117, PT012
+        with running(build(2), "-c", "raise SystemExit(3)"):
+            (child,) = set(CHILDREN.read_text().split()) - set(before)
+            while Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+                time.sleep(0.01)
+    assert CHILDREN.read_text().split() == before
+
+
+def test_ctrl_c_is_for_the_lab_and_not_for_neighbours(build: Callable[[int], Place]) -> None:
+    before = set(CHILDREN.read_text().split())
+    with running(build(2), "-c", "import time; time.sleep(60)"):
+        (child,) = set(CHILDREN.read_text().split()) - before
+        assert os.getpgid(int(child)) != os.getpgid(0)
+
+
+def test_of_neighbours_that_could_not_all_be_started_none_is_left(
+    build: Callable[[int], Place], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = build(2)
+    start, before = type(place).start_neighbour, CHILDREN.read_text()
+
+    def once(self: Place, *arguments: str) -> object:
+        if CHILDREN.read_text() != before:
+            raise BlockingIOError("no more processes")
+        return start(self, *arguments)
+
+    monkeypatch.setattr(type(place), "start_neighbour", once)
+    with pytest.raises(BlockingIOError), running(place, "-c", "import time; time.sleep(60)", count=2):
+        raise AssertionError("it was entered")
+    assert CHILDREN.read_text() == before
 
 
 def test_nobody_changes_nothing(build: Callable[[int], Place], uses: Uses) -> None:

@@ -6,7 +6,10 @@ import os
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from unveil.lab.changes import ImpossibleError
+
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
 
     from unveil.lab.changes import Changes
@@ -25,14 +28,24 @@ LARGE, SMALL = 4, 0.25
 
 @contextmanager
 def running(place: Place, *arguments: str, count: int = 1) -> Iterator[None]:
-    """Have so many Pythons run in the neighbour's container."""
-    started = [place.start_neighbour(*arguments) for _ in range(count)]
+    """Have so many Pythons run in the neighbour's container.
+
+    Raises:
+        ImpossibleError: one of them ended by itself, so that the fault was not there, or not all the time.
+    """
+    started: list[subprocess.Popen[bytes]] = []
+    ended: list[int] = []
     try:
+        started.extend(place.start_neighbour(*arguments) for _ in range(count))  # as far as it gets
         yield
+        ended = [code for process in started if (code := process.poll()) is not None]
     finally:
         for process in started:
             process.kill()
+        for process in started:
             process.wait()
+    if ended:
+        raise ImpossibleError(f"a neighbour ended before it was told to, with {ended[0]}")
 
 
 @contextmanager

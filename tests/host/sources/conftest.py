@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from unveil.host.active_source import ActiveSource
+from unveil.host.cgroups import CgroupTrees
 from unveil.host.sampler import Sampler
+from unveil.host.source import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,3 +44,22 @@ def look(procfs) -> Looked:
         return values, health
 
     return once
+
+
+@pytest.fixture
+def look_twice(procfs) -> Callable[[Source, Callable[[], object]], set[str]]:
+    """Give what looks for a source's files, lets something happen, and looks again: the channels it then has."""
+
+    def twice(source: Source, happens: Callable[[], object]) -> set[str]:
+        active = ActiveSource(source, Surroundings(root=procfs.root, cgroups=CgroupTrees(procfs.root)))
+        active.look(room=100)
+        happens()
+        active.look(room=100)
+        for file in active.files:
+            if (text := file.read()) is not None:
+                file.learn(file.cut(text))
+        channels = {str(reading.channel) for file in active.files for reading in file.shape.readings}
+        active.close()
+        return channels
+
+    return twice

@@ -105,6 +105,34 @@ def test_an_amd_gpu_has_the_metrics_of_all_gpus(procfs, look) -> None:
     }
 
 
+@pytest.mark.parametrize("width", ["0", "63", "255", "Unknown", ""])
+def test_a_width_that_a_gpu_does_not_know_is_none(procfs, look, width: str) -> None:
+    procfs.write(f"{amd(procfs)}/current_link_width", f"{width}\n")
+    procfs.write(f"{GPU}/gpu_busy_percent", "37\n")
+    assert set(look(amd_gpu.SOURCE)[0]) == {"gpu.util{gpu=0000:01:00.0}"}
+
+
+def test_a_clock_has_more_than_ten_levels(procfs, look) -> None:
+    levels = "".join(f"{level}: {500 + 100 * level}Mhz {'*' if level == 12 else ''}\n" for level in range(14))
+    procfs.write(f"{amd(procfs)}/pp_dpm_sclk", levels)
+    assert look(amd_gpu.SOURCE)[0]["gpu.sm_clock{gpu=0000:01:00.0}"] == 1700
+
+
+def test_a_card_whose_number_another_gpu_has_now_is_not_taken_for_it(procfs, look_twice) -> None:
+    other = f"{PORT}/0000:02:00.0"
+    procfs.write(f"{amd(procfs)}/gpu_busy_percent", "37\n")
+    procfs.write(f"{other}/gpu_busy_percent", "12\n")
+    procfs.write(f"{other}/vendor", "0x1002\n")
+
+    def exchange() -> None:
+        link = procfs.folder / "sys/class/drm/card1/device"
+        link.unlink()
+        link.symlink_to(procfs.folder / other)
+        procfs.root._folders.clear()  # where folders are is remembered for half a minute
+
+    assert look_twice(amd_gpu.SOURCE, exchange) == {"gpu.util{gpu=0000:02:00.0}"}
+
+
 def test_an_amd_gpu_that_sleeps_is_left_alone(procfs, look) -> None:
     procfs.write(f"{amd(procfs)}/power/runtime_status", "suspended\n")
     assert look(amd_gpu.SOURCE)[1].reason == "every AMD GPU sleeps"

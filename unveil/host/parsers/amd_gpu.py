@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from unveil.host.parsers.text import Reading, Text
 
-_IN_USE = re.compile(rb"^\w: ([0-9]{1,6})Mhz \*\s*$", re.ASCII | re.MULTILINE | re.IGNORECASE)
+_IN_USE = re.compile(rb"^\w{1,2}: ([0-9]{1,6})Mhz \*\s*$", re.ASCII | re.MULTILINE | re.IGNORECASE)
 
 
 def cut_clock(raw: bytes) -> bytes:

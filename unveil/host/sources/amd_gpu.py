@@ -29,6 +29,8 @@ _DRM = "sys/class/drm"
 _CARD = re.compile(r"card[0-9]+", re.ASCII)
 _PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
 _AMD = b"0x1002"
+_WIDTH = "current_link_width"
+_NO_WIDTHS = (0, 63, 255)  # how a link says that it does not know
 
 # Metric → unit, what it is, and the files that tell it with their scales, the best one first.
 _METRICS: dict[str, tuple[str, str, tuple[tuple[str, float], ...]]] = {
@@ -42,7 +44,7 @@ _METRICS: dict[str, tuple[str, str, tuple[tuple[str, float], ...]]] = {
     "temperature": ("C", "temperature", (("hwmon/temp1_input", 1e-3),)),
     "sm_clock": ("MHz", "clock of its cores", (("hwmon/freq1_input", 1e-6), ("pp_dpm_sclk", 1.0))),
     "memory_clock": ("MHz", "clock of its memory", (("hwmon/freq2_input", 1e-6), ("pp_dpm_mclk", 1.0))),
-    "pcie_width": ("lanes", "lanes of PCIe in use", (("current_link_width", 1.0),)),
+    "pcie_width": ("lanes", "lanes of PCIe in use", ((_WIDTH, 1.0),)),
 }
 
 METRICS = tuple(
@@ -91,10 +93,12 @@ def _of_gpu(root: HostRoot, gpu: str, folder: str) -> Iterator[Feed]:
         file, scale = next(((file, scale) for file, scale in files if file in there), ("", 0.0))
         if file.startswith("pp_dpm"):
             clock = partial(parse_clock, metric=f"gpu.{name}", gpu=gpu)
-            yield Feed(path=there[file], parser=clock, cut=cut_clock, kept=False)
+            yield Feed(path=there[file], parser=clock, cut=cut_clock, kept=False, identity=gpu)
         elif file:
-            number = partial(parse_number, metric=f"gpu.{name}", labels=(("gpu", gpu),), scale=scale)
-            yield Feed(path=there[file], parser=number, kept=False)
+            unknown = _NO_WIDTHS if file == _WIDTH else ()
+            labels = (("gpu", gpu),)
+            number = partial(parse_number, metric=f"gpu.{name}", labels=labels, scale=scale, unknown=unknown)
+            yield Feed(path=there[file], parser=number, kept=False, identity=gpu)  # a card's number may be another's
 
 
 def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:

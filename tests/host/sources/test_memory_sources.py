@@ -112,6 +112,20 @@ def test_a_cgroup_of_version_2_tells_its_pressure_its_limits_and_its_io(procfs, 
     }, "the volume on top of the disk is the same bytes again"
 
 
+def test_a_disk_that_was_plugged_in_counts(procfs, look_twice) -> None:
+    procfs.cgroup_v2("/pod1")
+    base = "sys/fs/cgroup"
+    procfs.write(f"{base}/io.stat", "")
+    procfs.write("sys/block/loop7/dev", "7:7\n")
+    procfs.write(f"{base}/pod1/io.stat", "7:7 rbytes=1\n")
+
+    def plug_in() -> None:
+        procfs.write("sys/block/sdb/dev", "8:16\n")
+        procfs.write(f"{base}/pod1/io.stat", "7:7 rbytes=1\n8:16 rbytes=5\n")
+
+    assert look_twice(cgroup_io.SOURCE, plug_in) == {"storage.cgroup_read_bytes{cgroup=/pod1}"}
+
+
 def test_a_cgroup_of_version_1_tells_how_often_it_met_its_limit(procfs, look) -> None:
     procfs.remove("sys/fs/cgroup/cgroup.controllers")
     procfs.write("sys/fs/cgroup/memory/cgroup.procs", "")

@@ -6,7 +6,7 @@ is written back later, which is nearly all that training writes: half a truth, a
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from unveil.errors import SourceAbsentError
@@ -17,7 +17,7 @@ from unveil.records.metric import Kind, Metric
 from unveil.records.subsystem import Subsystem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from unveil.host.root import HostRoot
 
@@ -42,17 +42,31 @@ METRICS = tuple(
 )
 
 
-def _numbers_of_disks(root: HostRoot) -> Callable[[str], bool]:
-    """Return what tells whether a device number is that of a disk of its own."""
+def disk_numbers(root: HostRoot) -> Callable[[str], bool]:
+    """Return what tells whether a device number is that of a disk of its own.
+
+    The disks are looked up when first asked, and again for a number that is new: a disk may be plugged in.
+    """
+    known: dict[str, bool] = {}
+
+    def wanted(number: str) -> bool:
+        if number not in known:
+            known.update(_disks(root))
+            known.setdefault(number, False)
+        return known[number]
+
+    return wanted
+
+
+def _disks(root: HostRoot) -> Iterator[tuple[str, bool]]:
+    """Yield the number of each block device, and whether it is a disk of its own."""
     wanted = whole_disks(root)
-    numbers = set()
     for name in root.names("sys/block"):
-        if wanted(name.replace("!", "/")):
-            try:
-                numbers.add(root.read(f"sys/block/{name}/dev").decode("ascii", "replace").strip())
-            except OSError:
-                continue
-    return numbers.__contains__
+        try:
+            number = root.read(f"sys/block/{name}/dev").decode("ascii", "replace").strip()
+        except OSError:
+            continue
+        yield number, wanted(name.replace("!", "/"))
 
 
 def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
@@ -60,11 +74,7 @@ def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
     unified = trees.unified
     if unified is None or not root.exists(f"{unified.mount}/io.stat"):
         raise SourceAbsentError("this host has no I/O controller of version 2")
-    disks = cache(partial(_numbers_of_disks, root))  # asked when a text is new, and not for every look at the cgroups
-
-    def wanted(device: str) -> bool:
-        return disks()(device)
-
+    wanted = disk_numbers(root)  # asked when a text is new, and not for every look at the cgroups
     feeds = []
     for cgroup in trees.followed(unified):
         identity = str(cgroup.inode)

@@ -123,6 +123,14 @@ def test_energy_is_told_by_package_and_domain_and_never_twice(procfs, look) -> N
     }
 
 
+def test_zones_that_are_numbered_anew_are_told_apart(procfs, look_twice) -> None:
+    zone = "sys/class/powercap/intel-rapl:0"
+    procfs.write(f"{zone}/name", "package-0\n")
+    procfs.write(f"{zone}/energy_uj", "1500000\n")
+    channels = look_twice(rapl.SOURCE, lambda: procfs.write(f"{zone}/name", "package-1\n"))
+    assert channels == {"cpu.energy{package=1,domain=package}"}
+
+
 def test_sensors_that_hang_their_reader_are_never_touched(procfs, look) -> None:
     chips = {
         "hwmon0": ("coretemp", {"temp1_input": "45000", "temp2_input": "44000"}),

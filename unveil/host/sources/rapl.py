@@ -66,7 +66,8 @@ def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
         labels = _labels(root, zone, parts[1]) if parts is not None else None
         if labels is not None:
             parser = partial(parse_number, metric="cpu.energy", labels=labels, scale=_J_PER_UJ)
-            feeds.append(Feed(path=f"{_FOLDER}/{zone}/energy_uj", parser=parser, kept=False))
+            identity = " ".join(value for _, value in labels)  # zones are numbered anew when the driver is loaded again
+            feeds.append(Feed(path=f"{_FOLDER}/{zone}/energy_uj", parser=parser, kept=False, identity=identity))
     if not feeds:
         raise SourceAbsentError("the CPUs do not tell their energy, as is usual in a virtual machine")
     try:

@@ -87,7 +87,8 @@ def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
         for file, (name, _, scale, _) in _FILES.items():
             if root.exists(f"{folder}/{file}"):
                 parser = partial(parse_number, metric=f"network.{name}", labels=labels, scale=scale)
-                feeds.append(Feed(path=f"{folder}/{file}", parser=parser, kept=False))
+                identity = " ".join(value for _, value in labels)  # its interface may be renamed
+                feeds.append(Feed(path=f"{folder}/{file}", parser=parser, kept=False, identity=identity))
     if not feeds:
         raise SourceAbsentError("this host has no RDMA adapter")
     return tuple(feeds)

@@ -38,6 +38,7 @@ def test_the_names_of_each_driver_are_known_by_their_meaning(driver: str) -> Non
 def test_names_are_taken_whole_and_those_of_all_queues_together() -> None:
     assert places("bnxt_en", NAMES["bnxt_en"])["driver_no_buffer"] == (0, 1)
     assert places("mlx5_core", NAMES["mlx5_core"])["driver_pause_rx"] == (3,), "a duration is no number of frames"
+    assert places("bnxt_en", ["rx_corrected_bits"]) == {}, "bits, of which a healthy fast link corrects thousands"
     assert places("virtio_net", NAMES["virtio_net"])["driver_no_buffer"] == (1, 2), "not the sum of all, too"
 
 
@@ -102,6 +103,40 @@ def test_there_is_memory_for_the_most_counters_whatever_was_counted(
     assert len(probe._strings("eth0", 3)) == 3
     assert sizes[-1] >= 12 + 32 * MOST_COUNTERS
     probe.close()
+
+
+def test_a_counter_that_the_driver_does_not_know_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [b"rx0_drops", b"tx0_tx_timeouts", b"rx1_drops"]
+
+    def ioctl(_door: object, _number: int, word: bytes) -> int:
+        pointer = struct.unpack_from("16sP", word)[1]
+        asked = ctypes.c_uint32.from_address(pointer).value
+        if asked == 0x37:  # ETHTOOL_GSSET_INFO
+            ctypes.c_uint32.from_address(pointer + 16).value = len(names)
+        elif asked == 0x1B:  # ETHTOOL_GSTRINGS
+            ctypes.memmove(pointer + 12, b"".join(name.ljust(32, b"\0") for name in names), 32 * len(names))
+        else:
+            ctypes.memmove(pointer + 8, struct.pack("3Q", 4, (1 << 64) - 1, 5), 24)
+        return 0
+
+    monkeypatch.setattr("unveil.host.sources.ethtool_stats.fcntl.ioctl", ioctl)
+    probe = one_nic(tmp_path)
+    assert {str(channel): value for channel, value in probe.read().items()} == {
+        "network.driver_no_buffer{nic=eth0}": 9.0
+    }
+    probe.close()
+
+
+def test_virtual_functions_push_no_physical_nic_out(tmp_path: Path) -> None:
+    for number in range(ethtool_stats.MOST_NICS + 3):
+        device = tmp_path / (f"a{number}" if number else "z0") / "device"
+        device.mkdir(parents=True)
+        (device / "driver").symlink_to("/sys/bus/pci/drivers/mlx5_core")
+        if number:
+            (device / "physfn").mkdir()
+    nics = EthtoolStatistics(tmp_path)._nics()
+    assert len(nics) == ethtool_stats.MOST_NICS
+    assert "z0" in nics
 
 
 def test_a_nic_with_more_counters_than_there_is_memory_for_is_not_asked(

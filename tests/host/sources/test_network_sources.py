@@ -89,5 +89,24 @@ def test_rdma_ports_are_followed_value_by_value(procfs, look) -> None:
     assert health.state is SourceState.OK
 
 
+def test_a_port_whose_interface_was_renamed_has_its_new_name(procfs, look_twice) -> None:
+    procfs.write("sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data", "1000\n")
+    nets = procfs.folder / "sys/class/infiniband/mlx5_0/device/net"
+    (nets / "ib0").mkdir(parents=True)
+    channels = look_twice(rdma.SOURCE, lambda: (nets / "ib0").rename(nets / "ibp1s0"))
+    assert channels == {"network.rdma_rx_bytes{port=mlx5_0/1,nic=ibp1s0}"}
+
+
+def test_virtual_functions_push_no_physical_nic_out(procfs, look) -> None:
+    for number in range(nic_faults.MOST_NICS + 3):
+        nic = f"sys/class/net/a{number}" if number else "sys/class/net/z0"
+        procfs.write(f"{nic}/ifindex", f"{number + 2}\n")
+        procfs.write(f"{nic}/carrier_changes", "3\n")
+        procfs.write(f"{nic}/device/physfn/vendor" if number else f"{nic}/device/vendor", "0x15b3\n")
+    values, _ = look(nic_faults.SOURCE)
+    assert len(values) == nic_faults.MOST_NICS
+    assert "network.carrier_changes{nic=z0}" in values
+
+
 def test_a_host_without_rdma_says_so(look) -> None:
     assert look(rdma.SOURCE)[1].reason == "this host has no RDMA adapter"

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unveil.errors import SourceAbsentError
+from unveil.host.parsers.shape import NO_NUMBER
 from unveil.records.metric import Channel, Kind, Metric
 from unveil.records.subsystem import Subsystem
 
@@ -106,7 +107,7 @@ _KNOWN: dict[str, dict[str, str]] = {
         "driver_alloc_failed": r"\[\d+\]: rx_buf_errors",
         "driver_pause_rx": r"rx_pause_frames|rx_pfc_frames",
         "driver_pause_tx": r"tx_pause_frames|tx_pfc_frames",
-        "driver_link_errors": r"rx_fcs_err_frames|rx_(ber_)?sym_err_frames|rx_corrected_bits",
+        "driver_link_errors": r"rx_fcs_err_frames|rx_(ber_)?sym_err_frames",
     },
 }
 DRIVERS: dict[str, dict[str, re.Pattern[str]]] = {
@@ -190,7 +191,10 @@ class EthtoolStatistics:
                 continue  # virtual, or gone
             if driver in DRIVERS:
                 found[nic] = driver
-        return dict(list(found.items())[:MOST_NICS])
+        nics = list(found.items())
+        if len(nics) > MOST_NICS:  # virtual functions must not push physical ones out
+            nics.sort(key=lambda nic: os.path.lexists(self._folder / nic[0] / "device/physfn"))
+        return dict(nics[:MOST_NICS])
 
     def _read(self, nic: str, driver: str) -> dict[Channel, float]:
         count = self._count(nic)
@@ -207,6 +211,7 @@ class EthtoolStatistics:
         return {
             Channel(f"network.{metric}", labels): float(sum(numbers[place] for place in found))
             for metric, found in known.places.items()
+            if max(numbers[place] for place in found) < NO_NUMBER
         }
 
     def _count(self, nic: str) -> int:

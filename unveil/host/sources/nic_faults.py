@@ -44,11 +44,13 @@ METRICS = tuple(
 def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
     root = surroundings.root
     names = root.names(_NET)
-    nics = [nic for nic in names if root.exists(f"{_NET}/{nic}/device")][:MOST_NICS]
+    nics = [nic for nic in names if root.exists(f"{_NET}/{nic}/device")]
+    if len(nics) > MOST_NICS:  # virtual functions must not push physical ones out
+        nics.sort(key=lambda nic: root.exists(f"{_NET}/{nic}/device/physfn"))
     if not nics:
         raise SourceAbsentError("no interface has a device of its own")
     feeds = []
-    for nic in nics:
+    for nic in nics[:MOST_NICS]:
         try:
             index = root.read(f"{_NET}/{nic}/ifindex").decode("ascii", "replace").strip()
         except OSError:

@@ -205,6 +205,14 @@ def test_interrupts_are_keyed_by_the_cpu_ids_of_the_header(values: Values) -> No
     }
 
 
+def test_a_row_with_a_column_more_than_the_header_is_of_other_cpus(values: Values) -> None:
+    plugged_in = INTERRUPTS.replace("1          2          3  PCI", "1          7          2          3  PCI")
+    told = values(
+        plugged_in.replace("10         20", "10         70         20"), partial(parse_interrupts, node_of={})
+    )
+    assert told == {"cpu.ipi{vector=NMI}": 0}
+
+
 @pytest.mark.parametrize("name", ["CPU", "CPUx", "cpu0", "CPU1_0", "CPU" + "9" * 5000])
 def test_a_header_that_names_no_cpu_is_no_table_of_interrupts(name: str) -> None:
     shape = learn(f"{name}\n24: 1 x\n".encode(), partial(parse_interrupts, node_of={}))

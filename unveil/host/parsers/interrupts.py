@@ -43,8 +43,8 @@ def parse_interrupts(text: Text, node_of: Mapping[int, int], most_cells: int = M
         line.pin(stop, len(line.fields))
         numbers = line.numbers(1, stop)
         label = line.fields[0]
-        if numbers is None or not label.endswith(b":"):
-            continue
+        if numbers is None or not label.endswith(b":") or line.number(stop) is not None:
+            continue  # a row with a column more: a CPU came online while the table was being written
         rows.append((label[:-1], numbers, name_of(b" ".join(line.fields[stop:]))))
         devices += label[:-1].isdigit()
     groups = _groups(cpus, node_of, by_cpu=devices * len(cpus) <= most_cells)

@@ -183,6 +183,7 @@ CUTS: dict[str, tuple[Callable[[bytes], bytes], Parser]] = {
 @example(text=b"version 15\ncpu0 1 1 1 1 1 1 1 1 " + b"9" * 5000 + b"\n")
 @example(text=b"device a mounted on b with fstype nfs\n\tbytes:\t" + b"9" * 5000 + b" 2 3 4 5 6 7 8\n")
 @example(text=b"drop early_drop\n0000001f 0x00001f\n")
+@example(text=b"Node 0, zone Normal" + b" 1" * 15000 + b"\n")
 def test_a_cut_folds_a_table_or_leaves_what_is_none(text: bytes) -> None:
     for name, (cut, parser) in CUTS.items():
         assert learn(cut(text), parser).count >= 0, name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from unveil.host.namespaces import Member
@@ -179,6 +179,7 @@ SELECTION = Selection({b"Tcp:": {b"OutSegs": b"out"}, b"Udp:": {b"NoPorts": b"no
 
 
 @given(st.binary(max_size=200))
+@example(b"Tcp: OutSegs\nTcp: " + b"9" * 5000)
 def test_any_text_gives_counters_or_nothing(text: bytes) -> None:
     assert all(value >= 0 and name in (b"out", b"none") for name, value in SELECTION.of(text))
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from unveil.host.parsers.text import Text
 
-_ZONE = re.compile(rb"Node ([0-9]{1,5}), zone +(\S+)((?: +[0-9]{1,15})+) *", re.ASCII)
+_ZONE = re.compile(rb"Node ([0-9]{1,5}), zone +(\S+)((?: +[0-9]{1,15}){1,64}) *", re.ASCII)
 _METRICS = {b"blocks": "memory.free_blocks", b"huge": "memory.free_huge"}
 
 

@@ -14,6 +14,7 @@ from unveil.records.metric import Channel
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+_MOST_DIGITS = 20  # of a number of 64 bits
 _MOST_PLANS = 32  # lines of names that a kernel has: a handful
 
 
@@ -39,7 +40,7 @@ class Selection:
             if plan and numbers.startswith(header[: header.find(b":") + 1]):
                 fields = numbers.split()
                 for index, name in plan:
-                    if index < len(fields) and fields[index].isdigit():
+                    if index < len(fields) and fields[index].isdigit() and len(fields[index]) <= _MOST_DIGITS:
                         yield name, int(fields[index])
 
     def _planned(self, header: bytes) -> tuple[tuple[int, bytes], ...]:

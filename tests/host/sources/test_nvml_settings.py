@@ -54,7 +54,9 @@ def test_only_the_named_gpu_is_changed(nvml) -> None:
     assert nvml.state.get("gpu0.power_limit") is None
 
 
-@pytest.mark.parametrize("text", ["9000", "-5", "0", "nan", "inf", "much", "", "350 W"])
+@pytest.mark.parametrize(
+    "text", ["9000", "-5", "0", "nan", "inf", "much", "", "350 W", "3_50", "3.5e2", "\u0663\u0665\u0660"]
+)
 def test_a_value_that_the_gpu_does_not_allow_changes_nothing(nvml, address: str, text: str) -> None:
     with pytest.raises(BadInputError):
         write_setting(address, text, 10.0, environ=nvml.env)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import re
 import subprocess
@@ -31,6 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 _ADDRESS = re.compile(r"nvml:(?P<uuid>GPU-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})/(?P<setting>[a-z_]+)")
+_WATTS = re.compile(
+    r"[0-9]{1,7}(\.[0-9]{1,6})?", re.ASCII
+)  # float() alone would admit 1_000, 1e3, other scripts' digits
 _NO_PERMISSION, _NOT_FOUND = 4, 6  # nvmlReturn_t
 
 
@@ -47,12 +49,11 @@ def _read_power_limit(nvml: Any, gpu: Any) -> str:
 
 
 def _write_power_limit(nvml: Any, gpu: Any, text: str) -> None:
-    try:
-        watts = float(text)
-    except ValueError as error:
-        raise BadInputError(f"{text.strip()!r} is not a number of watts") from error
+    if not _WATTS.fullmatch(text.strip()):
+        raise BadInputError(f"{text.strip()!r} is not a number of watts")
+    watts = float(text)
     least, most = (limit / 1000 for limit in nvml.nvmlDeviceGetPowerManagementLimitConstraints(gpu))
-    if not math.isfinite(watts) or not least <= watts <= most:
+    if not least <= watts <= most:
         raise BadInputError(
             f"{text.strip()} W is outside of what this GPU allows",
             hint=f"{watts_text(least)} to {watts_text(most)} W",

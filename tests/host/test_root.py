@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from unveil.host import root as root_module
 from unveil.host.root import HostRoot
 
 if TYPE_CHECKING:
@@ -47,6 +48,13 @@ def test_a_long_file_is_read_to_its_end_and_its_head_is_not(tmp_path: Path) -> N
     root = HostRoot(tmp_path)
     assert len(root.read("long")) == 300_000
     assert root.head("long", 10) == b"x" * 10
+
+
+def test_a_file_without_an_end_is_not_read_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(root_module, "_MOST", 100_000)
+    (tmp_path / "long").write_bytes(b"x" * 300_000)
+    with pytest.raises(OSError, match="too large"):
+        HostRoot(tmp_path).read("long")
 
 
 def test_a_fifo_in_a_tree_does_not_hang_the_reader(tmp_path: Path) -> None:

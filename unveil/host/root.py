@@ -13,6 +13,7 @@ import stat as modes
 import time
 
 _CHUNK = 1 << 16
+_MOST = 1 << 26  # more is no kernel table
 _REMEMBERED_S = 30.0
 _MOST_FOLDERS = 4096
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a fifo in a captured tree must not hang the reader
@@ -82,13 +83,16 @@ class HostRoot:
         return os.open(self.join(relative), _OPEN)
 
     def read(self, relative: str) -> bytes:
-        """Return the whole content of a file."""
+        """Return the whole content of a file; one that grows without end is an error (EFBIG)."""
         descriptor = self.open(relative)
         try:
             data = os.read(descriptor, _CHUNK)
-            parts = [data]
+            parts, length = [data], len(data)
             while data := os.read(descriptor, _CHUNK):  # kernel files may answer short: only an empty read ends one
                 parts.append(data)
+                length += len(data)
+                if length > _MOST:
+                    raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), relative)
             return parts[0] if len(parts) == 1 else b"".join(parts)
         finally:
             os.close(descriptor)

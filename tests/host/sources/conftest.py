@@ -51,7 +51,9 @@ def look_twice(procfs) -> Callable[[Source, Callable[[], object]], set[str]]:
     """Give what looks for a source's files, lets something happen, and looks again: the channels it then has."""
 
     def twice(source: Source, happens: Callable[[], object]) -> set[str]:
-        active = ActiveSource(source, Surroundings(root=procfs.root, cgroups=CgroupTrees(procfs.root)))
+        surroundings = Surroundings(root=procfs.root, cgroups=CgroupTrees(procfs.root))
+        surroundings.cgroups.walk(0)
+        active = ActiveSource(source, surroundings)
         active.look(room=100)
         happens()
         active.look(room=100)

@@ -68,7 +68,7 @@ def until(link: MetricsLink, done: Callable[[], bool], families: tuple[Family, .
         began = time.monotonic()
         starts = link.starts
         link.poll(time.monotonic_ns(), lambda: families)
-        assert link.starts > starts or time.monotonic() - began < 0.1, "nothing makes the watcher wait"
+        assert link.starts > starts or time.monotonic() - began < 5, "nothing makes the watcher wait"
         assert time.monotonic() < end
         time.sleep(0.02)
 
@@ -144,7 +144,7 @@ def test_a_child_that_does_not_read_makes_nobody_wait_and_is_told_less(link_of, 
         began = time.monotonic()
         link.poll(time.monotonic_ns(), lambda: much)
         asked = max(asked, len(link._unsent))
-        assert time.monotonic() - began < 0.5
+        assert time.monotonic() - began < 5, "who waited for the child would wait for ever"
     assert 0 < asked < 2 << 20, "one line waits, and no second one is made"
     os.kill(link.pid, signal.SIGCONT)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unveil.knowledge.backtest import SeenWindow, Trace
-from unveil.knowledge.evaluation import Counts, Matched, score
+from unveil.knowledge.evaluation import AFTER, BEFORE, NO_FAULT, Counts, Matched, score
 from unveil.knowledge.labels import Interval
 
 FAULT = "reduced_huge_page_coverage"
@@ -89,6 +89,18 @@ def test_figures_are_shares_and_every_window_is_counted_once(said: list[str]) ->
         assert value is None or 0 <= value <= 1
     faulty = sum(1 for each in traces for window in each.windows if 10 <= window.start_s <= 17)
     assert told.counts.found + told.counts.missed == faulty
+
+
+def test_an_alarm_that_outlasts_its_fault_is_told_apart_from_one_out_of_nothing() -> None:
+    after = Interval(from_s=20, to_s=40, labels=frozenset())
+    faulty = trace("!......" + "." * 3 + "!" * 12 + "..!" + "?" * 5)
+    told = score("r", 24, [replace(faulty, intervals=(*faulty.intervals, after)), trace("..!..", fault=None)], [FAULT])
+    assert told.false_by_place == {
+        NO_FAULT: Counts(false=1, quiet=4),
+        BEFORE: Counts(false=1, quiet=7),
+        AFTER: Counts(false=3, quiet=2),  # 20, 21 and 24; the unknown ones are neither
+    }
+    assert sum(told.false_by_place.values(), Counts()) == replace(told.counts, found=0, missed=0)
 
 
 def test_what_matched_is_told_by_fault_and_for_healthy_time() -> None:

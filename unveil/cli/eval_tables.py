@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unveil.knowledge.evaluation import Counts
+from unveil.knowledge.evaluation import PLACES, Counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,10 +58,27 @@ def score_tables(scores: Sequence[DetectionScore], workloads: Mapping[str, str])
             (_name(each, rated=rated), *(_seconds(each.first_by_label[label]) for label in labels)) for each in scores
         ]
         found.append(("Time to the first alarm of each fault", ("rule", *(f"{label}>" for label in labels)), rows))
+    found.append(_each_place(scores, rated=rated))
     found += [_each_match(each, _name(each, rated=rated)) for each in scores[:1]]  # S is the same for all of them
     found += _each_workload(scores, workloads, rated=rated)
     found.append(_each_recording(scores, rated=rated))
     return found
+
+
+def _each_place(scores: Sequence[DetectionScore], *, rated: bool) -> Table:
+    places = [place for place in PLACES if any(_healthy(each.false_by_place[place]) for each in scores)]
+    rows: list[tuple[object, ...]] = [
+        (
+            _name(each, rated=rated),
+            *(f"{own.false} of {_healthy(own)}" for own in (each.false_by_place[place] for place in places)),
+        )
+        for each in scores
+    ]
+    return "Healthy windows that alarmed, by where they are", ("rule", *(f"{place}>" for place in places)), rows
+
+
+def _healthy(counts: Counts) -> int:
+    return counts.false + counts.quiet
 
 
 def _each_match(score: DetectionScore, name: str) -> Table:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from unveil.knowledge.backtest import SeenWindow, Trace
 
 RESAMPLES = 1000
+NO_FAULT, BEFORE, AFTER = PLACES = ("no fault in the recording", "before its fault", "after its fault")
+"""Where healthy windows are: an alarm that outlasts its fault is another matter than one out of nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +109,7 @@ class DetectionScore:
         by_label: fault → its counts.
         first_by_label: fault → median seconds to its first anomalous window; None where there was none.
         by_recording: recording → its counts: the lead-in of a fault and a busy neighbour are not lost in the sum.
+        false_by_place: one of PLACES → the healthy windows there.
         hit_rate, coverage, agreement, contamination: Table 2 of the paper.
         matched: fault → what was matched in its time; ``healthy`` is one, too.
     """
@@ -125,6 +128,7 @@ class DetectionScore:
     by_label: dict[str, Counts]
     first_by_label: dict[str, float | None]
     by_recording: dict[str, Counts]
+    false_by_place: dict[str, Counts]
     hit_rate: float | None
     coverage: float | None
     agreement: float | None
@@ -171,6 +175,7 @@ def score(
         by_label=_by_label(traces),
         first_by_label=_first_by_label(traces),
         by_recording={trace.recording: counts for trace, counts in zip(traces, each, strict=True)},
+        false_by_place=_false_by_place(traces),
         hit_rate=figures.hit_rate,
         coverage=figures.coverage,
         agreement=figures.agreement,
@@ -194,6 +199,17 @@ def _counts(trace: Trace) -> Counts:
     return Counts(
         found=sum(faulty), missed=len(faulty) - sum(faulty), false=sum(healthy), quiet=len(healthy) - sum(healthy)
     )
+
+
+def _false_by_place(traces: Sequence[Trace]) -> dict[str, Counts]:
+    told = dict.fromkeys(PLACES, Counts())
+    for trace in traces:
+        begins = [interval.from_s for interval in trace.intervals if interval.labels]
+        for window in _inside(trace, faulty=False):
+            if window.judged:
+                place = NO_FAULT if not begins else BEFORE if window.end_s <= min(begins) else AFTER
+                told[place] += Counts(false=int(window.anomalous), quiet=int(not window.anomalous))
+    return told
 
 
 def _by_label(traces: Sequence[Trace]) -> dict[str, Counts]:

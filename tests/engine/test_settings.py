@@ -35,8 +35,9 @@ def test_flags_win_over_variables_over_the_users_file_over_the_systems(tmp_path:
     [
         ("fasle_alarms_per_day = 1", "unknown setting"),
         ("journal_mb = 'many'", "journal_mb cannot be"),
-        ("journal_mb = -1", "must be positive"),
-        ("journal_mb = nan", "must be positive"),
+        ("journal_mb = -1", "must be a positive number"),
+        ("journal_mb = nan", "must be a positive number"),
+        ("journal_mb = inf", "must be a positive number"),
         ("profile = 'yolo'", "profile cannot be"),
         ("gpu = 'perhaps'", "gpu cannot be"),
         ("gpu = ", "Invalid value"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, fields, replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -148,8 +149,8 @@ def _convert(name: str, value: Any, *, current: Any, place: str) -> Any:
         converted = type(current)(value) if not isinstance(current, Path) else Path(value).absolute()
     except (TypeError, ValueError) as error:
         raise wrong from error
-    if isinstance(converted, float) and not converted > 0:
-        raise BadInputError(f"{place}: {name} must be positive, not {value!r}")
+    if isinstance(converted, float) and not 0 < converted < inf:
+        raise BadInputError(f"{place}: {name} must be a positive number, not {value!r}")
     if name == "profile" and converted not in {"site", *MODES}:
         raise BadInputError(f"{place}: profile cannot be {value!r}", hint=f"one of site, {', '.join(MODES)}")
     return converted

@@ -26,17 +26,21 @@ if TYPE_CHECKING:
 
 HELD_OUT = {
     "embedding": (
-        "packet_loss", "io_throttle", "busy_but_healthy", "cpu_quota", "slow_link", "cpu_neighbour",
+        "slow_link", "cpu_quota", "busy_but_healthy", "packet_loss", "cpu_neighbour", "io_throttle",
         "small_dirty_limit", "memory_neighbour", "huge_pages_off", "interrupts_on_one_cpu", "caches_dropped",
         "small_read_ahead", "memory_limit", "offloads_off", "memory_compacted",
     ),
     "serving": (
-        "cpu_quota", "huge_pages_off", "busy_but_healthy", "packet_loss", "cpu_neighbour", "slow_link",
+        "packet_loss", "cpu_neighbour", "busy_but_healthy", "cpu_quota", "slow_link", "huge_pages_off",
         "memory_neighbour", "interrupts_on_one_cpu", "memory_compacted", "offloads_off",
     ),
     "training": (
         "slow_link", "cpu_neighbour", "busy_but_healthy", "huge_pages_off", "io_throttle", "cpu_quota",
         "memory_neighbour", "interrupts_on_one_cpu", "packet_loss", "offloads_off", "memory_limit",
+    ),
+    "long_steps": (
+        "cpu_quota", "slow_link", "busy_but_healthy", "huge_pages_off", "interrupts_on_one_cpu", "cpu_neighbour",
+        "packet_loss", "io_throttle", "memory_neighbour", "offloads_off",
     ),
     "loading": (
         "io_throttle", "small_read_ahead", "busy_but_healthy", "cpu_quota", "cpu_neighbour", "memory_neighbour",

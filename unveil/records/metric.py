@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from unveil.records.subsystem import Subsystem
+from unveil.records.subsystem import Subsystem
 
 
 class Kind(StrEnum):
@@ -35,6 +33,12 @@ class Metric:
     labels: tuple[str, ...] = ()
     source: str = ""
     meaning: str = ""
+
+
+def declare(name: str, kind: Kind, unit: str, meaning: str, *, source: str, labels: tuple[str, ...] = ()) -> Metric:
+    """Return a metric; its subsystem is the first part of its name."""
+    subsystem = Subsystem(name.partition(".")[0])
+    return Metric(name=name, subsystem=subsystem, unit=unit, kind=kind, labels=labels, source=source, meaning=meaning)
 
 
 @dataclass(frozen=True, slots=True, order=True)

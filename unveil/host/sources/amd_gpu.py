@@ -17,8 +17,7 @@ from unveil.errors import SourceAbsentError
 from unveil.host.parsers.amd_gpu import cut_clock, parse_clock
 from unveil.host.parsers.number import parse_number
 from unveil.host.source import SLOW, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,15 +47,7 @@ _METRICS: dict[str, tuple[str, str, tuple[tuple[str, float], ...]]] = {
 }
 
 METRICS = tuple(
-    Metric(
-        name=f"gpu.{name}",
-        subsystem=Subsystem.GPU,
-        unit=unit,
-        kind=Kind.GAUGE,
-        labels=("gpu",),
-        source=f"/{_DRM}/card*/device/{files[0][0]}",
-        meaning=meaning,
-    )
+    declare(f"gpu.{name}", Kind.GAUGE, unit, meaning, labels=("gpu",), source=f"/{_DRM}/card*/device/{files[0][0]}")
     for name, (unit, meaning, files) in _METRICS.items()
 )
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from unveil.host.facts.sheet import number, plain
 from unveil.host.parsers.buddyinfo import fold_buddyinfo, parse_buddyinfo
 from unveil.host.source import SLOWEST, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 if TYPE_CHECKING:
     from unveil.host.root import HostRoot
@@ -22,15 +21,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _HUGE_PAGE_BYTES = 2 << 20  # where the kernel does not tell
 
 METRICS = tuple(
-    Metric(
-        name=f"memory.{name}",
-        subsystem=Subsystem.MEMORY,
-        unit="bytes",
-        kind=Kind.GAUGE,
-        labels=("node",),
-        source="/proc/buddyinfo",
-        meaning=meaning,
-    )
+    declare(f"memory.{name}", Kind.GAUGE, "bytes", meaning, labels=("node",), source="/proc/buddyinfo")
     for name, meaning in (
         ("free_blocks", "free memory of a node in blocks of any size"),
         ("free_huge", "part of it in blocks that hold a huge page"),

@@ -7,8 +7,7 @@ from functools import partial
 from unveil.errors import SourceAbsentError
 from unveil.host.parsers.cgroup_stat import parse_cgroup_cpu, parse_single
 from unveil.host.source import MEDIUM, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 _METRICS = {
     "usage": ("s", "CPU time used"),
@@ -18,14 +17,13 @@ _METRICS = {
 }
 
 METRICS = tuple(
-    Metric(
-        name=f"cpu.cgroup_{name}",
-        subsystem=Subsystem.CPU,
-        unit=unit,
-        kind=Kind.COUNTER,
+    declare(
+        f"cpu.cgroup_{name}",
+        Kind.COUNTER,
+        unit,
+        meaning,
         labels=("cgroup",),
         source="cpuacct.usage, cpu.stat" if name == "usage" else "cpu.stat",
-        meaning=meaning,
     )
     for name, (unit, meaning) in _METRICS.items()
 )

@@ -11,8 +11,7 @@ from unveil.errors import SourceAbsentError
 from unveil.host.parsers.keyed import Part, parse_keyed
 from unveil.host.parsers.number import parse_number
 from unveil.host.source import SLOWEST, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 _EVENTS = {
     "low": ("low", "times it was reclaimed from though below its protection"),
@@ -23,15 +22,7 @@ _EVENTS = {
 }
 
 METRICS = tuple(
-    Metric(
-        name=f"memory.cgroup_{name}",
-        subsystem=Subsystem.MEMORY,
-        unit="1",
-        kind=Kind.COUNTER,
-        labels=("cgroup",),
-        source="memory.events",
-        meaning=meaning,
-    )
+    declare(f"memory.cgroup_{name}", Kind.COUNTER, "1", meaning, labels=("cgroup",), source="memory.events")
     for name, meaning in _EVENTS.values()
 )
 

@@ -13,8 +13,7 @@ from unveil.errors import SourceAbsentError
 from unveil.host.parsers.cgroup_io import parse_cgroup_io
 from unveil.host.source import SLOWEST, Feed, Source, Surroundings
 from unveil.host.sources.diskstats import whole_disks
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,15 +28,7 @@ _METRICS = {
 }
 
 METRICS = tuple(
-    Metric(
-        name=f"storage.cgroup_{name}",
-        subsystem=Subsystem.STORAGE,
-        unit=unit,
-        kind=Kind.COUNTER,
-        labels=("cgroup",),
-        source="io.stat",
-        meaning=meaning,
-    )
+    declare(f"storage.cgroup_{name}", Kind.COUNTER, unit, meaning, labels=("cgroup",), source="io.stat")
     for name, (unit, meaning) in _METRICS.items()
 )
 

@@ -8,8 +8,7 @@ from functools import partial
 from unveil.errors import SourceAbsentError
 from unveil.host.parsers.cgroup_stat import parse_cgroup_memory, parse_cgroup_numa, parse_single
 from unveil.host.source import SLOW, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -24,25 +23,23 @@ _METRICS = {
 
 METRICS = (
     *(
-        Metric(
-            name=f"memory.cgroup_{name}",
-            subsystem=Subsystem.MEMORY,
-            unit=unit,
-            kind=kind,
+        declare(
+            f"memory.cgroup_{name}",
+            kind,
+            unit,
+            meaning,
             labels=("cgroup",),
             source="memory.stat, memory.max" if name == "limit" else "memory.stat",
-            meaning=meaning,
         )
         for name, (unit, kind, meaning) in _METRICS.items()
     ),
-    Metric(
-        name="interconnect.cgroup_node_anon",
-        subsystem=Subsystem.INTERCONNECT,
-        unit="bytes",
-        kind=Kind.GAUGE,
+    declare(
+        "interconnect.cgroup_node_anon",
+        Kind.GAUGE,
+        "bytes",
+        "memory of its processes on a node",
         labels=("cgroup", "node"),
         source="memory.numa_stat",
-        meaning="memory of its processes on a node",
     ),
 )
 

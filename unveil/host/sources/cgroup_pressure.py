@@ -11,21 +11,20 @@ from functools import partial
 from unveil.errors import SourceAbsentError
 from unveil.host.parsers.pressure import parse_pressure
 from unveil.host.source import SLOWER, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
+from unveil.records.metric import Kind, declare
 from unveil.records.subsystem import Subsystem
 
 _RESOURCES = {"cpu": Subsystem.CPU, "memory": Subsystem.MEMORY, "io": Subsystem.STORAGE}
 _KINDS = {"some": "time in which at least one of its tasks waited for", "full": "time in which all of them waited for"}
 
 METRICS = tuple(
-    Metric(
-        name=f"{subsystem}.cgroup_psi_{kind}",
-        subsystem=subsystem,
-        unit="s",
-        kind=Kind.COUNTER,
+    declare(
+        f"{subsystem}.cgroup_psi_{kind}",
+        Kind.COUNTER,
+        "s",
+        f"{meaning} {subsystem}",
         labels=("cgroup",),
         source=f"{file}.pressure",
-        meaning=f"{meaning} {subsystem}",
     )
     for file, subsystem in _RESOURCES.items()
     for kind, meaning in _KINDS.items()

@@ -9,8 +9,7 @@ from unveil.host.parsers.folded import fold_conntrack, parse_folded
 from unveil.host.parsers.number import parse_number
 from unveil.host.source import SLOWEST, Feed, Source, Surroundings
 from unveil.host.sources.net_dev import net_file
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 _FOLDER = "proc/sys/net/netfilter"
 _FILES = {
@@ -25,20 +24,15 @@ _COUNTERS = {
 }
 
 
-def _metric(name: str, kind: Kind, source: str, meaning: str) -> Metric:
-    return Metric(
-        name=f"network.{name}",
-        subsystem=Subsystem.NETWORK,
-        unit="1",
-        kind=kind,
-        source=source,
-        meaning=meaning,
-    )
-
-
 METRICS = (
-    *(_metric(name, Kind.GAUGE, f"/{_FOLDER}/{file}", meaning) for file, (name, meaning) in _FILES.items()),
-    *(_metric(name, Kind.COUNTER, "/proc/net/stat/nf_conntrack", meaning) for name, meaning in _COUNTERS.values()),
+    *(
+        declare(f"network.{name}", Kind.GAUGE, "1", meaning, source=f"/{_FOLDER}/{file}")
+        for file, (name, meaning) in _FILES.items()
+    ),
+    *(
+        declare(f"network.{name}", Kind.COUNTER, "1", meaning, source="/proc/net/stat/nf_conntrack")
+        for name, meaning in _COUNTERS.values()
+    ),
 )
 
 _METRIC_OF = {column.encode("ascii"): (f"network.{name}", 1.0) for column, (name, _) in _COUNTERS.items()}

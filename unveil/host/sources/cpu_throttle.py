@@ -14,8 +14,7 @@ from unveil.errors import SourceAbsentError
 from unveil.host.parsers.number import parse_number
 from unveil.host.source import SLOWEST, Feed, Source, Surroundings
 from unveil.host.sources.cpu_sysfs import CPUS, first_of_packages, online_cpus, spread
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 MOST_CPUS = 16
 
@@ -42,15 +41,7 @@ _FILES = {
 }
 
 METRICS = tuple(
-    Metric(
-        name=f"cpu.{name}",
-        subsystem=Subsystem.CPU,
-        unit=unit,
-        kind=Kind.COUNTER,
-        labels=(label,),
-        source=f"/{CPUS}/cpu*/{_FOLDER}/{file}",
-        meaning=meaning,
-    )
+    declare(f"cpu.{name}", Kind.COUNTER, unit, meaning, labels=(label,), source=f"/{CPUS}/cpu*/{_FOLDER}/{file}")
     for file, (name, unit, _, label, meaning) in _FILES.items()
 )
 

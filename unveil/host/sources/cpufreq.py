@@ -17,8 +17,7 @@ from unveil.errors import SourceAbsentError
 from unveil.host.parsers.number import parse_number
 from unveil.host.source import SLOWEST, Feed, Source, Surroundings
 from unveil.host.sources.cpu_sysfs import CPUS, online_cpus, spread
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 FIRST_HARMLESS = (5, 19)
 MOST_CPUS = 64
@@ -27,13 +26,12 @@ _FILE = "cpufreq/scaling_cur_freq"
 _MHZ_PER_KHZ = 1e-3
 
 METRICS = (
-    Metric(
-        name="cpu.frequency",
-        subsystem=Subsystem.CPU,
-        unit="MHz",
-        kind=Kind.GAUGE,
+    declare(
+        "cpu.frequency",
+        Kind.GAUGE,
+        "MHz",
+        "frequency of one CPU, another one each time",
         source=f"/{CPUS}/cpu*/{_FILE}",
-        meaning="frequency of one CPU, another one each time",
     ),
 )
 

@@ -17,8 +17,7 @@ from unveil.host.facts.sheet import number, plain
 from unveil.host.parsers.number import parse_number
 from unveil.host.source import SLOWEST, Feed, Source, Surroundings
 from unveil.host.sources.cpu_sysfs import CPUS, online_cpus, spread
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 if TYPE_CHECKING:
     from unveil.host.root import HostRoot
@@ -35,14 +34,13 @@ _FILES = {
 }
 
 METRICS = tuple(
-    Metric(
-        name=f"cpu.{name}",
-        subsystem=Subsystem.CPU,
-        unit=unit,
-        kind=Kind.COUNTER,
+    declare(
+        f"cpu.{name}",
+        Kind.COUNTER,
+        unit,
+        f"{meaning}; of a few CPUs",
         labels=("cpu", "state", "depth"),
         source=f"/{CPUS}/cpu*/cpuidle/state*/{file}",
-        meaning=f"{meaning}; of a few CPUs",
     )
     for file, (name, unit, _, meaning) in _FILES.items()
 )

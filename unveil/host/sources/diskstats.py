@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from unveil.host.parsers.diskstats import parse_diskstats
 from unveil.host.source import MEDIUM, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,14 +40,13 @@ _METRICS = {
 }
 
 METRICS = tuple(
-    Metric(
-        name=f"storage.{name}",
-        subsystem=Subsystem.STORAGE,
-        unit=unit,
-        kind=Kind.GAUGE if name == "in_flight" else Kind.COUNTER,
+    declare(
+        f"storage.{name}",
+        Kind.GAUGE if name == "in_flight" else Kind.COUNTER,
+        unit,
+        meaning,
         labels=("disk",),
         source="/proc/diskstats",
-        meaning=meaning,
     )
     for name, (unit, meaning) in _METRICS.items()
 )

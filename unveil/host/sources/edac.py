@@ -7,8 +7,7 @@ from functools import partial
 from unveil.errors import SourceAbsentError
 from unveil.host.parsers.number import parse_number
 from unveil.host.source import SLOWEST, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 _FOLDER = "sys/devices/system/edac/mc"
 _FILES = {
@@ -17,15 +16,7 @@ _FILES = {
 }
 
 METRICS = tuple(
-    Metric(
-        name=f"memory.{name}",
-        subsystem=Subsystem.MEMORY,
-        unit="1",
-        kind=Kind.COUNTER,
-        labels=("controller",),
-        source=f"/{_FOLDER}/mc*/{file}",
-        meaning=meaning,
-    )
+    declare(f"memory.{name}", Kind.COUNTER, "1", meaning, labels=("controller",), source=f"/{_FOLDER}/mc*/{file}")
     for file, (name, meaning) in _FILES.items()
 )
 

@@ -22,8 +22,7 @@ from pathlib import Path
 
 from unveil.errors import SourceAbsentError
 from unveil.host.parsers.shape import NO_NUMBER
-from unveil.records.metric import Channel, Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Channel, Kind, declare
 
 _SIOCETHTOOL = 0x8946
 _GET_STRINGS, _GET_STATS, _GET_COUNTS = 0x1B, 0x1D, 0x37
@@ -43,15 +42,7 @@ _MEANINGS = {
     "driver_allowance_exceeded": "packets queued or dropped as the cloud's limit of this instance was reached",
 }
 METRICS = tuple(
-    Metric(
-        name=f"network.{name}",
-        subsystem=Subsystem.NETWORK,
-        unit="1",
-        kind=Kind.COUNTER,
-        labels=("nic",),
-        source="ethtool",
-        meaning=meaning,
-    )
+    declare(f"network.{name}", Kind.COUNTER, "1", meaning, labels=("nic",), source="ethtool")
     for name, meaning in _MEANINGS.items()
 )
 

@@ -27,8 +27,7 @@ from unveil.host.sources.gpu_queries import (
     Values,
 )
 from unveil.host.sources.gpu_state_queries import STATE_QUERIES
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, Metric, declare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,15 +38,7 @@ LIBRARY_VARIABLE = "UNVEIL_NVML_LIBRARY"
 
 
 def _metric(name: str, unit: str, meaning: str, kind: Kind = Kind.GAUGE) -> Metric:
-    return Metric(
-        name=f"gpu.{name}",
-        subsystem=Subsystem.GPU,
-        unit=unit,
-        kind=kind,
-        labels=("gpu",),
-        source="nvml",
-        meaning=meaning,
-    )
+    return declare(f"gpu.{name}", kind, unit, meaning, labels=("gpu",), source="nvml")
 
 
 METRICS: tuple[Metric, ...] = (

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from unveil.errors import SourceAbsentError
 from unveil.host.parsers.number import parse_number
 from unveil.host.source import SLOWEST, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, Metric, declare
 
 if TYPE_CHECKING:
     from unveil.host.root import HostRoot
@@ -34,15 +33,7 @@ _C_PER_MILLI = 1e-3
 
 
 def _metric(name: str, unit: str, files: str, meaning: str) -> Metric:
-    return Metric(
-        name=f"cpu.{name}",
-        subsystem=Subsystem.CPU,
-        unit=unit,
-        kind=Kind.GAUGE,
-        labels=("sensor",),
-        source=f"/{_FOLDER}/hwmon*/{files}",
-        meaning=meaning,
-    )
+    return declare(f"cpu.{name}", Kind.GAUGE, unit, meaning, labels=("sensor",), source=f"/{_FOLDER}/hwmon*/{files}")
 
 
 METRICS = (

@@ -8,8 +8,7 @@ from unveil.host.cpulist import parse_cpulist
 from unveil.host.parsers.interrupts import parse_interrupts
 from unveil.host.source import MEDIUM, Feed, Source, Surroundings
 from unveil.host.sources.node import node_ids
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,23 +19,21 @@ if TYPE_CHECKING:
 _FILE = "/proc/interrupts"
 
 METRICS = (
-    Metric(
-        name="cpu.irq",
-        subsystem=Subsystem.CPU,
-        unit="1",
-        kind=Kind.COUNTER,
+    declare(
+        "cpu.irq",
+        Kind.COUNTER,
+        "1",
+        "interrupts of a device handled by a CPU, on a big host by the CPUs of a node",
         labels=("irq", "cpu", "node"),
         source=_FILE,
-        meaning="interrupts of a device handled by a CPU, on a big host by the CPUs of a node",
     ),
-    Metric(
-        name="cpu.ipi",
-        subsystem=Subsystem.CPU,
-        unit="1",
-        kind=Kind.COUNTER,
+    declare(
+        "cpu.ipi",
+        Kind.COUNTER,
+        "1",
+        "interrupts of no device over all CPUs: RES rescheduling, CAL calls, TLB shootdowns, LOC timers, …",
         labels=("vector",),
         source=_FILE,
-        meaning="interrupts of no device over all CPUs: RES rescheduling, CAL calls, TLB shootdowns, LOC timers, …",
     ),
 )
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from unveil.host.parsers.meminfo import parse_meminfo
 from unveil.host.source import MEDIUM, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,14 +50,7 @@ _HUGE_PAGES = {
 }
 
 METRICS = tuple(
-    Metric(
-        name=f"memory.{name}",
-        subsystem=Subsystem.MEMORY,
-        unit="bytes",
-        kind=Kind.GAUGE,
-        source="/proc/meminfo",
-        meaning=meaning,
-    )
+    declare(f"memory.{name}", Kind.GAUGE, "bytes", meaning, source="/proc/meminfo")
     for name, meaning in (*_LINES.values(), *_HUGE_PAGES.values())
 )
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from unveil.errors import SourceAbsentError
 from unveil.host.parsers.number import parse_number
 from unveil.host.source import SLOWEST, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 if TYPE_CHECKING:
     from unveil.host.root import HostRoot
@@ -39,15 +38,7 @@ _FILES = {
 }
 
 METRICS = tuple(
-    Metric(
-        name=f"memory.mthp_{name}",
-        subsystem=Subsystem.MEMORY,
-        unit="1",
-        kind=kind,
-        labels=("size",),
-        source=f"/{_FOLDER}/hugepages-*/stats/{file}",
-        meaning=meaning,
-    )
+    declare(f"memory.mthp_{name}", kind, "1", meaning, labels=("size",), source=f"/{_FOLDER}/hugepages-*/stats/{file}")
     for file, (name, kind, meaning) in _FILES.items()
 )
 

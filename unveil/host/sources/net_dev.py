@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from unveil.host.parsers.net_dev import parse_net_dev
 from unveil.host.source import FAST, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,14 +26,8 @@ _COUNTS = {
 }
 
 METRICS = tuple(
-    Metric(
-        name=f"network.{direction}_{count}",
-        subsystem=Subsystem.NETWORK,
-        unit=unit,
-        kind=Kind.COUNTER,
-        labels=("nic",),
-        source="/proc/net/dev",
-        meaning=f"{what}, {word}",
+    declare(
+        f"network.{direction}_{count}", Kind.COUNTER, unit, f"{what}, {word}", labels=("nic",), source="/proc/net/dev"
     )
     for direction, word in _DIRECTIONS.items()
     for count, (unit, what) in _COUNTS.items()

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from unveil.host.parsers.net_snmp import parse_net_snmp
 from unveil.host.source import MEDIUM, Feed, Source, Surroundings
 from unveil.host.sources.net_dev import net_file
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,14 +55,7 @@ _COUNTERS = {
 }
 
 METRICS = tuple(
-    Metric(
-        name=f"network.{name}",
-        subsystem=Subsystem.NETWORK,
-        unit="1",
-        kind=Kind.COUNTER,
-        source=f"/proc/net/{file}",
-        meaning=meaning,
-    )
+    declare(f"network.{name}", Kind.COUNTER, "1", meaning, source=f"/proc/net/{file}")
     for (file, _, _), (name, meaning) in _COUNTERS.items()
 )
 

@@ -13,8 +13,7 @@ from unveil.errors import SourceAbsentError
 from unveil.host.parsers.folded import parse_folded
 from unveil.host.parsers.mountstats import fold_mountstats
 from unveil.host.source import SLOWEST, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 if TYPE_CHECKING:
     from unveil.host.root import HostRoot
@@ -33,14 +32,7 @@ _METRICS = {
 }
 
 METRICS = tuple(
-    Metric(
-        name=f"storage.{name}",
-        subsystem=Subsystem.STORAGE,
-        unit=unit,
-        kind=Kind.COUNTER,
-        source="/proc/self/mountstats",
-        meaning=f"{meaning}, all NFS mounts",
-    )
+    declare(f"storage.{name}", Kind.COUNTER, unit, f"{meaning}, all NFS mounts", source="/proc/self/mountstats")
     for name, unit, _, meaning in _METRICS.values()
 )
 

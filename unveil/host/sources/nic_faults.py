@@ -13,8 +13,7 @@ from functools import partial
 from unveil.errors import SourceAbsentError
 from unveil.host.parsers.number import parse_number
 from unveil.host.source import SLOWEST, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 MOST_NICS = 32
 
@@ -28,15 +27,7 @@ _FILES = {
 }
 
 METRICS = tuple(
-    Metric(
-        name=f"network.{name}",
-        subsystem=Subsystem.NETWORK,
-        unit="1",
-        kind=Kind.COUNTER,
-        labels=("nic",),
-        source=f"/{_NET}/*/{file}",
-        meaning=meaning,
-    )
+    declare(f"network.{name}", Kind.COUNTER, "1", meaning, labels=("nic",), source=f"/{_NET}/*/{file}")
     for file, (name, meaning) in _FILES.items()
 )
 

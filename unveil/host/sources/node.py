@@ -9,8 +9,7 @@ from unveil.errors import SourceAbsentError
 from unveil.host.parsers.keyed import Part, parse_keyed
 from unveil.host.parsers.meminfo import parse_meminfo
 from unveil.host.source import MEDIUM, SLOWER, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 if TYPE_CHECKING:
     from unveil.host.root import HostRoot
@@ -32,27 +31,13 @@ _AMOUNTS = {
 }
 
 ALLOCATION_METRICS = tuple(
-    Metric(
-        name=f"interconnect.{name}",
-        subsystem=Subsystem.INTERCONNECT,
-        unit="pages",
-        kind=Kind.COUNTER,
-        labels=("node",),
-        source=f"/{_NODES}/node*/numastat",
-        meaning=meaning,
+    declare(
+        f"interconnect.{name}", Kind.COUNTER, "pages", meaning, labels=("node",), source=f"/{_NODES}/node*/numastat"
     )
     for name, meaning in _ALLOCATIONS.values()
 )
 AMOUNT_METRICS = tuple(
-    Metric(
-        name=f"memory.{name}",
-        subsystem=Subsystem.MEMORY,
-        unit="bytes",
-        kind=Kind.GAUGE,
-        labels=("node",),
-        source=f"/{_NODES}/node*/meminfo",
-        meaning=meaning,
-    )
+    declare(f"memory.{name}", Kind.GAUGE, "bytes", meaning, labels=("node",), source=f"/{_NODES}/node*/meminfo")
     for name, meaning in _AMOUNTS.values()
 )
 

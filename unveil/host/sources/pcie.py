@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 from unveil.errors import SourceAbsentError
 from unveil.host.parsers.pcie import lanes, parse_errors, parse_link, whole_speed
 from unveil.host.source import SLOWEST, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, Metric, declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,15 +40,7 @@ _ERRORS = {
 
 
 def _metric(name: str, unit: str, kind: Kind, file: str, meaning: str) -> Metric:
-    return Metric(
-        name=f"interconnect.{name}",
-        subsystem=Subsystem.INTERCONNECT,
-        unit=unit,
-        kind=kind,
-        labels=("pci",),
-        source=f"/{_DEVICES}/*/{file}",
-        meaning=meaning,
-    )
+    return declare(f"interconnect.{name}", kind, unit, meaning, labels=("pci",), source=f"/{_DEVICES}/*/{file}")
 
 
 METRICS = (

@@ -22,8 +22,7 @@ from pathlib import Path
 
 from unveil.errors import SourceAbsentError
 from unveil.host.cpulist import parse_cpulist
-from unveil.records.metric import Channel, Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Channel, Kind, declare
 
 _SYSCALLS = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "ppc64": 319, "s390x": 331}
 _HARDWARE, _SOFTWARE, _CACHE = 0, 1, 3
@@ -74,15 +73,7 @@ _MEANINGS = {
     "interconnect.node_load_misses": "loads from memory of another node",
 }
 METRICS = tuple(
-    Metric(
-        name=name,
-        subsystem=Subsystem(name.partition(".")[0]),
-        unit="1",
-        kind=Kind.COUNTER,
-        source="perf_event_open",
-        meaning=meaning,
-    )
-    for name, meaning in _MEANINGS.items()
+    declare(name, Kind.COUNTER, "1", meaning, source="perf_event_open") for name, meaning in _MEANINGS.items()
 )
 
 

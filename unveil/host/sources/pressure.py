@@ -7,21 +7,14 @@ from functools import partial
 from unveil.errors import SourceAbsentError
 from unveil.host.parsers.pressure import parse_pressure
 from unveil.host.source import FAST, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
+from unveil.records.metric import Kind, declare
 from unveil.records.subsystem import Subsystem
 
 _RESOURCES = {"cpu": Subsystem.CPU, "memory": Subsystem.MEMORY, "io": Subsystem.STORAGE}
 _KINDS = {"some": "time in which at least one task waited for", "full": "time in which every busy task waited for"}
 
 METRICS = tuple(
-    Metric(
-        name=f"{subsystem}.psi_{kind}",
-        subsystem=subsystem,
-        unit="s",
-        kind=Kind.COUNTER,
-        source=f"/proc/pressure/{file}",
-        meaning=f"{meaning} {subsystem}",
-    )
+    declare(f"{subsystem}.psi_{kind}", Kind.COUNTER, "s", f"{meaning} {subsystem}", source=f"/proc/pressure/{file}")
     for file, subsystem in _RESOURCES.items()
     for kind, meaning in _KINDS.items()
 )

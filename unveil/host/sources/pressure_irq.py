@@ -7,19 +7,17 @@ from functools import partial
 from unveil.errors import SourceAbsentError
 from unveil.host.parsers.pressure import parse_pressure
 from unveil.host.source import SLOW, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 _PATH = "proc/pressure/irq"
 
 METRICS = (
-    Metric(
-        name="cpu.psi_irq_full",
-        subsystem=Subsystem.CPU,
-        unit="s",
-        kind=Kind.COUNTER,
+    declare(
+        "cpu.psi_irq_full",
+        Kind.COUNTER,
+        "s",
+        "time in which interrupts kept every busy task from running",
         source=f"/{_PATH}",
-        meaning="time in which interrupts kept every busy task from running",
     ),
 )
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 from unveil.errors import SourceAbsentError
 from unveil.host.parsers.number import parse_number
 from unveil.host.source import SLOWEST, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 if TYPE_CHECKING:
     from unveil.host.root import HostRoot
@@ -29,14 +28,13 @@ _DOMAINS = frozenset({"core", "uncore", "dram"})
 _J_PER_UJ = 1e-6
 
 METRICS = (
-    Metric(
-        name="cpu.energy",
-        subsystem=Subsystem.CPU,
-        unit="J",
-        kind=Kind.COUNTER,
+    declare(
+        "cpu.energy",
+        Kind.COUNTER,
+        "J",
+        "energy of a package as a whole, or of its cores (core), graphics (uncore) or memory (dram)",
         labels=("package", "domain"),
         source=f"/{_FOLDER}/intel-rapl:*/energy_uj",
-        meaning="energy of a package as a whole, or of its cores (core), graphics (uncore) or memory (dram)",
     ),
 )
 

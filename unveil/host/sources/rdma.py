@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from unveil.errors import SourceAbsentError
 from unveil.host.parsers.number import parse_number
 from unveil.host.source import SLOWEST, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 if TYPE_CHECKING:
     from unveil.host.root import HostRoot
@@ -52,14 +51,13 @@ _FILES = {
 }
 
 METRICS = tuple(
-    Metric(
-        name=f"network.{name}",
-        subsystem=Subsystem.NETWORK,
-        unit=unit,
-        kind=Kind.COUNTER,
+    declare(
+        f"network.{name}",
+        Kind.COUNTER,
+        unit,
+        f"{meaning}, over RDMA",
         labels=("port", "nic"),
         source=f"/{_FOLDER}/*/ports/*/{file}",
-        meaning=f"{meaning}, over RDMA",
     )
     for file, (name, unit, _, meaning) in _FILES.items()
 )

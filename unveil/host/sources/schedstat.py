@@ -7,8 +7,7 @@ from functools import partial
 from unveil.errors import SourceAbsentError
 from unveil.host.parsers.folded import fold_schedstat, parse_folded
 from unveil.host.source import SLOWER, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 _METRICS = {
     "run": ("run_time", "s", 1e-6, "time that tasks ran"),
@@ -17,14 +16,7 @@ _METRICS = {
 }
 
 METRICS = tuple(
-    Metric(
-        name=f"cpu.{name}",
-        subsystem=Subsystem.CPU,
-        unit=unit,
-        kind=Kind.COUNTER,
-        source="/proc/schedstat",
-        meaning=f"{meaning}, all CPUs together",
-    )
+    declare(f"cpu.{name}", Kind.COUNTER, unit, f"{meaning}, all CPUs together", source="/proc/schedstat")
     for name, unit, _, meaning in _METRICS.values()
 )
 

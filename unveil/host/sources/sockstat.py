@@ -8,8 +8,7 @@ from functools import partial
 from unveil.host.parsers.sockstat import parse_limits, parse_sockstat
 from unveil.host.source import SLOWEST, Feed, Source, Surroundings
 from unveil.host.sources.net_dev import net_file
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 _PAGE = float(os.sysconf("SC_PAGE_SIZE"))
 _LIMIT = "network.tcp_memory_limit"
@@ -28,13 +27,12 @@ _NUMBERS = {
 }
 
 
-def _metric(name: str, unit: str, source: str, meaning: str) -> Metric:
-    return Metric(name=name, subsystem=Subsystem.NETWORK, unit=unit, kind=Kind.GAUGE, source=source, meaning=meaning)
-
-
 METRICS = (
-    *(_metric(f"network.{name}", unit, "/proc/net/sockstat", meaning) for name, unit, _, meaning in _NUMBERS.values()),
-    _metric(_LIMIT, "bytes", "/proc/sys/net/ipv4/tcp_mem", "memory that TCP's buffers may have"),
+    *(
+        declare(f"network.{name}", Kind.GAUGE, unit, meaning, source="/proc/net/sockstat")
+        for name, unit, _, meaning in _NUMBERS.values()
+    ),
+    declare(_LIMIT, Kind.GAUGE, "bytes", "memory that TCP's buffers may have", source="/proc/sys/net/ipv4/tcp_mem"),
 )
 
 _METRIC_OF = {

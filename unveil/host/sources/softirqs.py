@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from unveil.host.parsers.softirqs import parse_softirqs
 from unveil.host.source import MEDIUM, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 METRICS = (
-    Metric(
-        name="cpu.softirqs",
-        subsystem=Subsystem.CPU,
-        unit="1",
-        kind=Kind.COUNTER,
+    declare(
+        "cpu.softirqs",
+        Kind.COUNTER,
+        "1",
+        "softirqs of a kind (NET_RX, BLOCK, TASKLET, …) over all CPUs",
         labels=("vector",),
         source="/proc/softirqs",
-        meaning="softirqs of a kind (NET_RX, BLOCK, TASKLET, …) over all CPUs",
     ),
 )
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from unveil.host.parsers.folded import fold_softnet, parse_folded
 from unveil.host.source import SLOWER, Feed, Source, Surroundings
 from unveil.host.sources.net_dev import net_file
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,14 +23,7 @@ _METRICS = {
 }
 
 METRICS = tuple(
-    Metric(
-        name=f"network.softnet_{name}",
-        subsystem=Subsystem.NETWORK,
-        unit="1",
-        kind=Kind.COUNTER,
-        source="/proc/net/softnet_stat",
-        meaning=meaning,
-    )
+    declare(f"network.softnet_{name}", Kind.COUNTER, "1", meaning, source="/proc/net/softnet_stat")
     for name, meaning in _METRICS.items()
 )
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from unveil.host.parsers.stat import STATES, cut_interrupts, parse_stat
 from unveil.host.source import FAST, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, Metric, declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,9 +30,7 @@ _TIMES = {
 
 
 def _metric(name: str, kind: Kind, meaning: str, unit: str = "1", labels: tuple[str, ...] = ()) -> Metric:
-    return Metric(
-        name=f"cpu.{name}", subsystem=Subsystem.CPU, unit=unit, kind=kind, labels=labels, source=_FILE, meaning=meaning
-    )
+    return declare(f"cpu.{name}", kind, unit, meaning, labels=labels, source=_FILE)
 
 
 METRICS = (

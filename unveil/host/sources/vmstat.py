@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from unveil.host.parsers.keyed import Part, parse_keyed
 from unveil.host.source import MEDIUM, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, Metric, declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,8 +122,7 @@ PARTS = {name.encode("ascii"): part for name, part in _PARTS.items()}
 
 
 def _metric(name: str, unit: str, meaning: str, kind: Kind = Kind.COUNTER) -> Metric:
-    subsystem = Subsystem(name.partition(".")[0])
-    return Metric(name=name, subsystem=subsystem, unit=unit, kind=kind, source=_FILE, meaning=meaning)
+    return declare(name, kind, unit, meaning, source=_FILE)
 
 
 METRICS = (

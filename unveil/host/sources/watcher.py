@@ -6,38 +6,22 @@ makes of counters that others give.
 
 from __future__ import annotations
 
-from unveil.records.metric import Channel, Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Channel, Kind, declare
 
 LATE = Channel("cpu.watcher_late")
 MISSED = Channel("cpu.watcher_missed")
 
 METRICS = (
-    Metric(
-        name=LATE.metric,
-        subsystem=Subsystem.CPU,
-        unit="s",
-        kind=Kind.GAUGE,
+    declare(
+        LATE.metric,
+        Kind.GAUGE,
+        "s",
+        "how late the watcher woke up for this tick: the host had no CPU for it",
         source="watcher",
-        meaning="how late the watcher woke up for this tick: the host had no CPU for it",
     ),
-    Metric(
-        name=MISSED.metric,
-        subsystem=Subsystem.CPU,
-        unit="1",
-        kind=Kind.COUNTER,
-        source="watcher",
-        meaning="ticks that never came",
-    ),
+    declare(MISSED.metric, Kind.COUNTER, "1", "ticks that never came", source="watcher"),
     *(
-        Metric(
-            name=f"cpu.progress_{name}",
-            subsystem=Subsystem.CPU,
-            unit=unit,
-            kind=Kind.GAUGE,
-            source="watcher",
-            meaning=meaning,
-        )
+        declare(f"cpu.progress_{name}", Kind.GAUGE, unit, meaning, source="watcher")
         for name, unit, meaning in (
             ("rate", "1/s", "steps that the work makes, by what repeats in other counters"),
             ("step", "s", "time from one step of the work to the next"),

@@ -110,6 +110,17 @@ def test_slow_values_are_repeated_until_they_are_read_again(nvml, source: GpuSou
 
 
 @pytest.mark.gcc
+def test_a_link_that_the_driver_does_not_know_is_none(nvml, source: GpuSource) -> None:
+    nvml.state.set_gpu(pcie_width=0, pcie_gen=0)
+    reading = source.read(nvml.uuid(), slow=True)
+    assert not {"gpu.pcie_width", "gpu.pcie_gen"} & reading.values.keys()
+    assert reading.reasons["gpu.pcie_width"] == "the driver answered a blank"
+    nvml.state.set_gpu(pcie_width=63, pcie_gen=4)
+    values = source.read(nvml.uuid(), slow=True).values
+    assert (values.get("gpu.pcie_width"), values["gpu.pcie_gen"]) == (None, 4)
+
+
+@pytest.mark.gcc
 def test_measuring_pcie_is_no_latency_of_the_driver(nvml, source: GpuSource) -> None:
     nvml.state.update({"gpu.delay.nvmlDeviceGetPcieThroughput": 0.05})
     assert source.read(nvml.uuid(), slow=True).latency_s < 0.05

@@ -50,9 +50,9 @@ class Query:
     blocks: bool = False
 
 
-def number(name: str, value: int, *, times: int = 1, per: int = 1, most: float = math.inf) -> Values:
+def number(name: str, value: int, *, times: int = 1, per: int = 1, least: float = 0, most: float = math.inf) -> Values:
     """Return one value in the metric's unit, nothing where the driver answered a blank or nonsense."""
-    if value == _BLANK_32 or value >= _BLANK_64 or not 0 <= value <= most:
+    if value == _BLANK_32 or value >= _BLANK_64 or not least <= value <= most:
         return {}
     return {f"gpu.{name}": value * times / per}
 
@@ -123,12 +123,12 @@ QUERIES: tuple[Query, ...] = (
     ),
     Query(
         ("gpu.pcie_width",),
-        lambda n, g: number("pcie_width", n.nvmlDeviceGetCurrPcieLinkWidth(g), most=64),
+        lambda n, g: number("pcie_width", n.nvmlDeviceGetCurrPcieLinkWidth(g), least=1, most=32),
         slow=True,
     ),
     Query(
         ("gpu.pcie_gen",),
-        lambda n, g: number("pcie_gen", n.nvmlDeviceGetCurrPcieLinkGeneration(g), most=16),
+        lambda n, g: number("pcie_gen", n.nvmlDeviceGetCurrPcieLinkGeneration(g), least=1, most=16),
         slow=True,
     ),
     Query(

@@ -32,6 +32,9 @@ def test_only_file_systems_on_disks_are_asked_and_each_once(tree: Tree, monkeypa
         "27 22 0:51 / /home rw - fuse /dev/fuse rw",
         "28 22 254:32 / /image ro - ext4 /dev/vdc ro",
         "29 22 0:52 / /tmp rw - tmpfs tmpfs rw",
+        "30 25 254:48 / /nfs/scratch rw - ext4 /dev/vdd rw",  # on the way there a dead server would be waited for
+        "31 22 254:64 / /mnt/over rw - ext4 /dev/vde rw",
+        "32 31 0:53 / /mnt/over rw - nfs4 server:/export rw",
     )
     sheet = tree.sheet()
     read_file_systems(sheet)

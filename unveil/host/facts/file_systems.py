@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from unveil.host.facts.sheet import number_or_none
+from unveil.host.root import HostRoot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,27 +20,29 @@ if TYPE_CHECKING:
     from unveil.host.facts.sheet import FactSheet
 
 _BDI = "sys/class/bdi"
+_REMOTE = frozenset(("nfs", "nfs4", "cifs", "smb3", "ceph", "lustre", "9p", "afs"))
 _READ_ONLY = frozenset(("squashfs", "iso9660", "erofs", "udf"))  # always full, and not by anybody's fault
 MAX_MOUNTS = 256
 
 
 def read_file_systems(sheet: FactSheet) -> None:
     """Read how full the fullest file system is, who discards at once, and the read-ahead of NFS mounts."""
-    mounts = tuple(_mounts(sheet))[:MAX_MOUNTS]
+    every = tuple(_mounts(sheet))
+    remote = {point for _, point, kind, _, _ in every if kind in _REMOTE or kind.startswith("fuse")}
+    mounts = every[:MAX_MOUNTS]
     fullest: dict[str, tuple[float, str]] = {}
     seen: set[str] = set()
     for device, point, kind, source, options in mounts:
         if not source.startswith("/dev/") or kind.startswith("fuse") or kind in _READ_ONLY:
             continue
-        if device in seen or "ro" in options:
+        if device in seen or "ro" in options or not remote.isdisjoint(_on_the_way(point)):
             continue
         seen.add(device)
-        for name, share in _usage(sheet, point):
+        for name, share in _shares(sheet, point):
             fullest[name] = max(fullest.get(name, (0.0, "")), (share, point))
     for name, what in (("filesystem_used", "room"), ("filesystem_files", "files")):
         if name in fullest:
-            # Per mille: what is written every second would else make new facts of it, and new plans of those.
-            sheet.tell(f"storage.{name}", round(fullest[name][0], 3))
+            sheet.tell(f"storage.{name}", fullest[name][0])
         else:
             sheet.miss(f"storage.{name}", f"no file system on a disk tells how much {what} it has left")
     if "filesystem_used" in fullest:
@@ -64,9 +67,16 @@ def _mounts(sheet: FactSheet) -> Iterator[tuple[str, str, str, str, frozenset[st
             yield before[2], _unescape(before[4]), after[0], _unescape(after[1]), options
 
 
+def _on_the_way(point: str) -> Iterator[str]:
+    """Yield a mount point and those above it that one may wait at to get there; the root is everybody's way."""
+    while point.strip("/"):
+        yield point
+        point = point.rpartition("/")[0]
+
+
 def _whole(sheet: FactSheet, path: str) -> str:
     try:
-        return sheet.root.read(path).decode("utf-8", "surrogateescape")
+        return sheet.looks.see(HostRoot.read, path).decode("utf-8", "surrogateescape")
     except OSError:
         return ""
 
@@ -75,17 +85,26 @@ def _unescape(text: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
 
 
-def _usage(sheet: FactSheet, point: str) -> Iterator[tuple[str, float]]:
-    """Yield the share of blocks and of files in use, as a program without rights would find them."""
+def _shares(sheet: FactSheet, point: str) -> tuple[tuple[str, float], ...]:
     try:
-        space = os.statvfs(sheet.root.join(point.lstrip("/")))
+        return sheet.looks.see(_usage, point.lstrip("/"))
     except OSError:
-        return
+        return ()
+
+
+def _usage(root: HostRoot, point: str) -> tuple[tuple[str, float], ...]:
+    """Return the share of blocks and of files in use, as a program without rights would find them.
+
+    Per mille: what is written every second would else make new facts of it, and new plans of those.
+    """
+    space = os.statvfs(root.join(point))
+    shares: list[tuple[str, float]] = []
     used = space.f_blocks - space.f_bfree
     if used + space.f_bavail > 0:
-        yield "filesystem_used", used / (used + space.f_bavail)
+        shares.append(("filesystem_used", round(used / (used + space.f_bavail), 3)))
     if space.f_files > 0:  # btrfs and its like make them as needed and tell none
-        yield "filesystem_files", (space.f_files - space.f_ffree) / space.f_files
+        shares.append(("filesystem_files", round((space.f_files - space.f_ffree) / space.f_files, 3)))
+    return tuple(shares)
 
 
 def _read_nfs(sheet: FactSheet, devices: set[str]) -> None:

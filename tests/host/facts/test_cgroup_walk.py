@@ -6,6 +6,7 @@ import pytest
 
 from unveil.host.facts.cgroup_mounts import CgroupMounts, Hierarchy, find_cgroup_mounts
 from unveil.host.facts.cgroup_walk import cgroup_key, cgroup_of, choose_cgroups, find_cgroups
+from unveil.host.facts.looks import Looks
 from unveil.host.root import HostRoot
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def test_the_walk_stops_at_units_and_survives_a_deep_tree(tree: Tree) -> None:
     _v2(tree)
     tree.cgroup("sys/fs/cgroup/" + "/".join(["d"] * 60))
     tree.cgroup("sys/fs/cgroup/slurm/uid_0/job_7/step_0/task_0")
-    found = find_cgroups(tree.root, find_cgroup_mounts(tree.root))
+    found = find_cgroups(Looks(tree.root), find_cgroup_mounts(tree.root))
     assert "/slurm/uid_0/job_7" in found
     assert "/slurm/uid_0/job_7/step_0" not in found
     assert max(path.count("/") for path in found) == 12
@@ -70,5 +71,5 @@ def test_a_mount_of_a_part_of_the_hierarchy_shortens_the_paths(tree: Tree) -> No
 
 def test_this_machine_is_walked() -> None:
     root = HostRoot()
-    paths = find_cgroups(root, find_cgroup_mounts(root))
+    paths = find_cgroups(Looks(root), find_cgroup_mounts(root))
     assert all(path.startswith("/") for path in paths)

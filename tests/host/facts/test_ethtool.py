@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from unveil.host.facts import ethtool
-from unveil.host.facts.ethtool import fastest_mbit, tell_driver
+from unveil.host.facts.ethtool import fastest_mbit, tell_driver, tell_moderation, tell_offloads
+from unveil.host.facts.nics import tell_virtual
+from unveil.host.facts.part import Part
 from unveil.host.facts.sheet import FactSheet
 from unveil.host.root import HostRoot
 from unveil.records.entity import Entity, EntityKind
@@ -31,8 +33,14 @@ ASKED = (
 LO = Entity(EntityKind.NIC, "lo")
 
 
+def tell_all(sheet: FactSheet, name: str) -> None:
+    """Ask a driver whatever it is ever asked."""
+    for tell in (tell_driver, tell_offloads, tell_moderation):
+        tell(sheet, name)
+
+
 def test_the_loopback_of_this_kernel_answers_what_it_has(live: FactSheet) -> None:
-    tell_driver(live, "lo")
+    tell_all(live, "lo")
     told = {fact.name: fact for fact in live.facts()}
     assert set(told) == set(ASKED) <= set(FACTS)
     assert told["network.nic_gro"].value is True
@@ -44,7 +52,7 @@ def test_the_loopback_of_this_kernel_answers_what_it_has(live: FactSheet) -> Non
 
 def test_an_interface_that_is_gone_or_hostile_is_absent_with_a_reason(live: FactSheet) -> None:
     for name in ("gone0", "x" * 400, "a\nb", "\udcff"):
-        tell_driver(live, name)
+        tell_all(live, name)
     assert all(fact.value is None and fact.reason for fact in live.facts())
 
 
@@ -65,7 +73,7 @@ def test_both_rings_are_told_with_what_they_could_be(live: FactSheet, monkeypatc
 
 def test_a_tree_of_another_host_is_not_asked(tree: Tree) -> None:
     sheet = tree.sheet()
-    tell_driver(sheet, "lo")
+    tell_all(sheet, "lo")
     assert {fact.reason for fact in sheet.facts()} == {"only the host itself can ask its drivers"}
     assert sheet.value("network.nic_gro", LO) is None
 
@@ -76,6 +84,30 @@ def test_a_tree_of_another_host_is_not_asked(tree: Tree) -> None:
 )
 def test_the_fastest_link_mode_counts_and_what_is_no_speed_does_not(modes: int, speed: int | None) -> None:
     assert fastest_mbit(modes) == speed
+
+
+def test_offloads_that_are_off_are_asked_again_until_they_are_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    on, asked = {0x2B: False, 0x1E: True}, []  # generic receive offload, and TCP segmentation
+
+    def answer(_root: HostRoot, question: tuple[str, bytes]) -> bytes:
+        command = struct.unpack_from("I", question[1])[0]
+        asked.append(command)
+        return struct.pack("II", command, on[command])
+
+    monkeypatch.setattr(ethtool, "_answer", answer)
+    part = Part(HostRoot("/"), lambda sheet: tell_virtual(sheet, ("uvgone0",)))
+    entity = Entity(EntityKind.NIC, "uvgone0")
+    assert part.sheet.value("network.nic_gro", entity) is False
+    asked.clear()
+    assert not part.refresh()
+    assert asked == [0x2B, 0x1E]
+    on[0x2B] = True
+    assert part.refresh()
+    assert part.sheet.value("network.nic_gro", entity) is True
+    assert part.sheet.settings["ethtool:uvgone0/feature/rx-gro"] == "on\n"
+    asked.clear()
+    assert not part.refresh()
+    assert not asked, "on: the network's lock is left alone"
 
 
 @pytest.fixture

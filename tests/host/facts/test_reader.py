@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from unveil.host.facts.reader import FULL_EVERY, FactReader, read_facts
+from unveil.host.facts.settings import SYSCTLS, sysctl_path
+from unveil.host.facts.sheet import FactSheet
 from unveil.host.root import HostRoot
 from unveil.records.codec import encode
 from unveil.records.entity import Entity, EntityKind
@@ -131,6 +133,107 @@ def test_a_refresh_says_the_same_as_a_full_reading(two_nodes: Tree) -> None:
     first, second = reader.read(), reader.read()
     assert set(first.facts) == set(second.facts)
     assert first.settings == second.settings
+
+
+def test_while_nothing_changes_the_table_is_the_very_same_and_no_fact_is_made(
+    two_nodes: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    furnish(two_nodes)
+    told = (Fact(name="gpu.power_limit", entity=Entity(EntityKind.GPU, "GPU-1"), value=350.0),)
+    reader = FactReader(two_nodes.root)
+    first = reader.read(told, follow=("/a",))
+    monkeypatch.setattr(FactSheet, "read", lambda *_args, **_named: pytest.fail("a file is made a fact of"))
+    for _ in range(3):
+        assert reader.read(told, follow=["/a"]) is first
+
+
+def furnish(tree: Tree) -> None:
+    """Give a host what can be set on one."""
+    tree.mounts("30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw", "31 23 0:45 / /nfs rw - nfs4 server:/export rw")
+    tree.write("proc/1/mountinfo", "31 23 0:45 / /nfs rw - nfs4 server:/export rw\n")
+    tree.cgroup("sys/fs/cgroup", cgroup__controllers="cpu cpuset memory io")
+    tree.cgroup(
+        "sys/fs/cgroup/a", cpu__weight="100", cpu__max__burst="0", cpu__max="max 100000", memory__max="max",
+        memory__high="max", io__max="8:0 rbps=1000 wbps=max riops=max wiops=max", cpuset__cpus="1", cpuset__mems="0",
+        cpuset__cpus__effective="1", cpuset__mems__effective="0", cgroup__procs="4711",
+    )  # fmt: skip
+    for path in (*(sysctl_path(name) for name in SYSCTLS.values()), "sys/class/bdi/0:45/read_ahead_kb"):
+        tree.write(path, "8\n")
+    tree.write("proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t6291456\n")
+    for name in ("enabled", "defrag", "shmem_enabled"):
+        tree.write(f"sys/kernel/mm/transparent_hugepage/{name}", "[always] madvise never\n")
+    for name in ("defrag", "scan_sleep_millisecs", "pages_to_scan"):
+        tree.write(f"sys/kernel/mm/transparent_hugepage/khugepaged/{name}", "8\n")
+    tree.write("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n")
+    for name in ("read_ahead_kb", "nr_requests", "wbt_lat_usec", "nomerges", "rq_affinity", "max_sectors_kb"):
+        tree.write(f"sys/block/sda/queue/{name}", "8\n")
+    tree.write("sys/block/sda/queue/scheduler", "[none] mq-deadline\n")
+    for cpu in (0, 1, 2, 4, 5, 6):
+        tree.write(f"sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor", "powersave\n")
+        tree.write(f"sys/devices/system/cpu/cpu{cpu}/power/pm_qos_resume_latency_us", "0\n")
+    tree.write("sys/devices/system/cpu/cpu0/cpufreq/energy_performance_preference", "power\n")
+    (tree.folder / "proc/irq/61/smp_affinity_list").chmod(0o644)
+    tree.write("sys/devices/virtual/net/lo/tx_queue_len", "1000\n")
+    tree.write("sys/devices/pci0000:40/0000:40:00.0/0000:41:00.0/net/eth1/queues/rx-0/rps_cpus", "0\n")
+
+
+def path_of(address: str) -> str:
+    """Return the file of a setting."""
+    kind, _, rest = address.partition(":")
+    if kind == "sysctl":
+        return sysctl_path(rest)
+    return {"file": rest[1:], "irq": f"proc/irq/{rest}", "cgroup": f"sys/fs/cgroup{rest}"}[kind]
+
+
+def other(text: str) -> str:
+    """Return what a setting may read instead."""
+    if "[" in text:
+        return "never [other]\n"
+    shifted = text.translate(str.maketrans("012345678", "123456789"))
+    return "other\n" if shifted == text else shifted
+
+
+def test_each_setting_that_somebody_changes_is_evidence_with_the_next_reading(two_nodes: Tree) -> None:
+    furnish(two_nodes)
+    reader = FactReader(two_nodes.root)
+    settings = reader.read().settings
+    assert len(settings) > 60
+    seldom = {f"file:/sys/class/net/{name}/mtu" for name in ("eth0", "eth1")}
+    for address in sorted(settings.keys() - seldom):
+        two_nodes.write(path_of(address), other(settings[address]))
+        table, fresh = reader.read(), read_facts(two_nodes.root)
+        check(table)
+        assert table.settings[address] == other(settings[address]), address
+        assert table.settings == fresh.settings, address
+        assert set(table.facts) == set(fresh.facts), address
+
+
+def test_a_file_system_that_is_mounted_and_a_daemon_that_ends_are_seen(two_nodes: Tree) -> None:
+    two_nodes.write("proc/1/mountinfo", "22 1 254:0 / / rw - ext4 /dev/vda rw\n")
+    two_nodes.write("proc/700/comm", "irqbalance\n")
+    reader = FactReader(two_nodes.root)
+    table = reader.read()
+    assert (table.value("storage.discarding"), table.value("cpu.managers")) == (0, ("irqbalance",))
+    two_nodes.write("proc/1/mountinfo", "22 1 254:0 / / rw - ext4 /dev/vda rw,discard\n")
+    (two_nodes.folder / "proc/700/comm").unlink()
+    table = reader.read()
+    assert (table.value("storage.discarding"), table.value("cpu.managers")) == (1, ())
+
+
+def test_after_a_change_of_our_own_what_is_seldom_read_is_read_too(two_nodes: Tree) -> None:
+    reader, eth1 = FactReader(two_nodes.root), Entity(EntityKind.NIC, "eth1")
+    assert reader.read().value("network.nic_mtu", eth1) == 1500
+    two_nodes.write("sys/devices/pci0000:40/0000:40:00.0/0000:41:00.0/net/eth1/mtu", "9000\n")
+    assert reader.read().value("network.nic_mtu", eth1) == 1500
+    reader.forget()
+    assert reader.read().value("network.nic_mtu", eth1) == 9000
+
+
+def test_an_interrupt_that_is_put_to_use_is_seen(two_nodes: Tree) -> None:
+    reader, eth0 = FactReader(two_nodes.root), Entity(EntityKind.NIC, "eth0")
+    assert reader.read().value("network.nic_irqs", eth0) == ("60",)
+    two_nodes.write("sys/kernel/irq/61/actions", "virtio0-output.0\n")
+    assert reader.read().value("network.nic_irqs", eth0) == ("60", "61")
 
 
 def test_a_changed_host_is_read_in_full(two_nodes: Tree) -> None:

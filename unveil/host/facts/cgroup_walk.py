@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from unveil.host.facts.cgroup_mounts import CgroupMounts
+    from unveil.host.facts.looks import Looks
     from unveil.host.root import HostRoot
 
 # A loaded Kubernetes node has some 110 pods; deeper or wider trees are something's leak, and must not stall us.
@@ -33,10 +34,11 @@ def cgroup_key(path: str) -> str:
     return path
 
 
-def find_cgroups(root: HostRoot, mounts: CgroupMounts) -> tuple[str, ...]:
+def find_cgroups(looks: Looks, mounts: CgroupMounts) -> tuple[str, ...]:
     """Return the paths of all cgroups down to the units of placement (containers, virtual machines, jobs), sorted.
 
-    What is inside a unit is the unit's own affair and not looked at.
+    What is inside a unit is the unit's own affair and not looked at. A folder is listed here only: as long as its
+    status is the same so are its children, as the kernel counts them in the link count and each is looked at itself.
     """
     folders = {mounts.by_controller[name].mount for name in CONTROLLERS if name in mounts.by_controller}
     paths: set[str] = set()
@@ -46,30 +48,28 @@ def find_cgroups(root: HostRoot, mounts: CgroupMounts) -> tuple[str, ...]:
         while pending and budget > 0:
             path = pending.pop()
             budget -= 1
-            for name in _children(root, mount + path):
-                child = f"{path}/{name}"
-                paths.add(child)
-                if not identify(child).is_unit and child.count("/") < _MAX_DEPTH and _has_children(root, mount + child):
-                    pending.append(child)
+            children = _children(looks, mount + path, closed=identify(path).is_unit or path.count("/") >= _MAX_DEPTH)
+            below = [f"{path}/{name}" for name in children]
+            paths.update(below)
+            pending += below
     return tuple(sorted(paths))
 
 
-def _children(root: HostRoot, folder: str) -> tuple[str, ...]:
+def _children(looks: Looks, folder: str, *, closed: bool) -> tuple[str, ...]:
+    """Return the names of the cgroups in one.
+
+    Two links mean that there is none; file systems that do not count say one.
+    """
     try:
-        return root.directories(folder)
+        links = looks.see(_status, folder)[1]
+        return () if closed or links == 2 else looks.root.directories(folder)
     except OSError:  # gone in the meantime, or not ours to read
         return ()
 
 
-def _has_children(root: HostRoot, folder: str) -> bool:
-    """Tell whether it pays to list a folder.
-
-    Two links mean that there is none below; file systems that do not count say one.
-    """
-    try:
-        return root.stat(folder).st_nlink != 2
-    except OSError:
-        return False
+def _status(root: HostRoot, folder: str) -> tuple[int, int, int]:
+    seen = root.stat(folder)
+    return seen.st_ino, seen.st_nlink, seen.st_mtime_ns
 
 
 def choose_cgroups(keys: Iterable[str], *, prefer: Iterable[str] = (), limit: int = MAX_CGROUPS) -> tuple[str, ...]:

@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING
 
 from unveil.host.cpulist import format_cpulist, parse_cpulist
 from unveil.host.facts.cgroup_names import identify
-from unveil.host.facts.cgroup_walk import MAX_CGROUPS, cgroup_key, choose_cgroups, find_cgroups
-from unveil.host.facts.sheet import FactSheet, number, number_or_none, plain, why
+from unveil.host.facts.looks import content
+from unveil.host.facts.sheet import number, number_or_none, plain, why
 from unveil.records.entity import Entity, EntityKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
 
     from unveil.host.facts.cgroup_mounts import CgroupMounts
-    from unveil.host.facts.cgroup_turns import CgroupTurns
-    from unveil.host.facts.home import Home
+    from unveil.host.facts.sheet import FactSheet
+    from unveil.host.root import HostRoot
     from unveil.records.fact import FactValue
 
 # v1 has no word for "no limit" but the largest number of pages; it depends on the page size.
 _UNLIMITED_BYTES = 1 << 62
-_MOST = 16384  # bytes of a setting; the kernel gives each in one answer
 
 
 class UnlimitedError(ValueError):
@@ -47,7 +46,7 @@ class _Place:
         reason = f"the host has no {controller} controller"
         if folder is not None:
             try:
-                data = self.sheet.root.head(f"{folder}/{file}", _MOST)
+                data = self.sheet.looks.see(content, f"{folder}/{file}")
             except FileNotFoundError:
                 reason = f"the {controller} controller is not enabled for it"
             except OSError as error:
@@ -74,41 +73,14 @@ class _Place:
             self.sheet.miss(name, f"{file} reads {text[:40]!r}", self.entity, setting=setting)
 
 
-def read_cgroups(
-    sheet: FactSheet, mounts: CgroupMounts, home: Home, *, follow: Collection[str] = (), turns: CgroupTurns
-) -> tuple[str, ...]:
-    """Read the cgroups worth a look, at most ``MAX_CGROUPS`` (or as many as are followed, when that is more).
-
-    Returns their keys.
+def tell_cgroup(sheet: FactSheet, *, mounts: CgroupMounts, path: str, key: str) -> None:
+    """Tell what one cgroup is and what limits it.
 
     Args:
-        follow: keys of the cgroups whose metrics are sampled: facts and metrics are of use only together.
-        turns: what was read before; of many cgroups that is told again until it is their turn.
+        path: below each hierarchy.
+        key: the same as text; see ``cgroup_key``.
     """
-    if not mounts.by_controller:
-        sheet.miss("cpu.cgroup_count", "no cgroup hierarchy with cpu, memory or cpuset is mounted")
-        return ()
-    _tell_dying(sheet, mounts)
-    there = turns.paths(lambda: find_cgroups(sheet.root, mounts), follow)
-    paths = {cgroup_key(path): path for path in there}
-    sheet.tell("cpu.cgroup_count", float(len(paths)))
-    for key in follow:
-        paths.setdefault(key, key)
-    prefer = {*home.users, *follow}
-    chosen = choose_cgroups(paths, prefer=prefer, limit=max(MAX_CGROUPS, len(follow)))
-    due = turns.due(chosen)
-    for key in chosen:
-        entity = Entity(EntityKind.CGROUP, key)
-        if key in due:
-            own = FactSheet(sheet.root)
-            _read_cgroup(_Place(sheet=own, mounts=mounts, path=paths[key], key=key, entity=entity))
-            turns.keep(key, own)
-        turns.tell(key, sheet)
-        _tell_home(sheet, entity, home)
-    return chosen
-
-
-def _read_cgroup(place: _Place) -> None:
+    place = _Place(sheet=sheet, mounts=mounts, path=path, key=key, entity=Entity(EntityKind.CGROUP, key))
     _tell_identity(place)
     _read_cpu(place)
     _read_memory(place)
@@ -116,15 +88,16 @@ def _read_cgroup(place: _Place) -> None:
     _read_cpuset(place)
 
 
-def _tell_dying(sheet: FactSheet, mounts: CgroupMounts) -> None:
+def tell_dying(sheet: FactSheet, mounts: CgroupMounts) -> None:
     """Tell how many cgroups are deleted and cannot go, which makes each look at the memory of all dear.
 
     To the nearest hundred: facts that change all the time are a new table each time, and cost a new plan.
     """
-    stat = "" if mounts.unified is None else sheet.text(f"{mounts.unified.mount}/cgroup.stat") or ""
+    of_memory = mounts.unified if mounts.version("memory") == 2 else None
+    stat = "" if of_memory is None else sheet.text(f"{of_memory.mount}/cgroup.stat") or ""
     words = stat.split()
     told = words[words.index("nr_dying_descendants") + 1] if "nr_dying_descendants" in words[:-1] else None
-    if mounts.version("memory") == 2 and (dying := number_or_none(told)) is not None:
+    if (dying := number_or_none(told)) is not None:
         sheet.tell("memory.dying_cgroups", round(dying, -2))
     else:
         sheet.miss("memory.dying_cgroups", "only the second version of cgroups counts them")
@@ -244,18 +217,13 @@ def _read_cpuset(place: _Place) -> None:
 
 def _empty(place: _Place) -> bool:
     """Return whether a cgroup surely has no process, nor one below it: one that was left behind holds no CPU."""
-    root, folder = place.sheet.root, str(place.mounts.folder("cpuset", place.path))
     try:
-        return not root.head(f"{folder}/cgroup.procs", 64).strip() and not root.directories(folder)
+        return not place.sheet.looks.see(_in_use, str(place.mounts.folder("cpuset", place.path)))
     except OSError:
         return False
 
 
-def _tell_home(sheet: FactSheet, entity: Entity, home: Home) -> None:
-    node, reason = home.of(entity.key)
-    if node is None:
-        sheet.miss("interconnect.cgroup_home_node", reason, entity)
-    else:
-        sheet.tell("interconnect.cgroup_home_node", float(node), entity)
-    if gpus := home.gpus.get(entity.key):
-        sheet.tell("gpu.cgroup_gpus", tuple(sorted(gpus)), entity)
+def _in_use(root: HostRoot, folder: str) -> bool:
+    if root.head(f"{folder}/cgroup.procs", 64).strip():
+        return True
+    return root.stat(folder).st_nlink > 2 or bool(root.directories(folder))  # some file systems count no folders

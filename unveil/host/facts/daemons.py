@@ -42,7 +42,7 @@ def read_daemons(sheet: FactSheet, known: Mapping[str, str] | None = None) -> di
     """Tell which daemons run, and return them by process number.
 
     Args:
-        known: daemons of an earlier reading; given, only these are looked at again.
+        known: daemons of an earlier reading; given, only these are looked at.
     """
     pids = tuple(known) if known is not None else _processes(sheet)
     if known is None and not pids:
@@ -50,7 +50,8 @@ def read_daemons(sheet: FactSheet, known: Mapping[str, str] | None = None) -> di
         return {}
     found: dict[str, str] = {}
     for pid in pids:
-        name = DAEMONS.get(sheet.text(f"proc/{pid}/comm") or "")
+        path = f"proc/{pid}/comm"
+        name = DAEMONS.get(sheet.head(path, 64) if known is None else sheet.text(path) or "")
         if name is not None:
             found[pid] = name
     if found or sees_others(sheet):

@@ -20,6 +20,7 @@ from unveil.records.entity import Entity, EntityKind
 
 if TYPE_CHECKING:
     from unveil.host.facts.sheet import FactSheet
+    from unveil.host.root import HostRoot
 
 _OFFLOADS = {"network.nic_gro": (0x2B, "rx-gro"), "network.nic_tso": (0x1E, "tx-tcp-segmentation")}
 _RINGS = ("network.nic_rx_ring", "network.nic_rx_ring_max", "network.nic_tx_ring", "network.nic_tx_ring_max")
@@ -52,14 +53,12 @@ def tell_offloads(sheet: FactSheet, name: str) -> None:
 
 
 def tell_driver(sheet: FactSheet, name: str) -> None:
-    """Tell all that the driver of an interface answers; what it does not serve is absent with the reason."""
-    tell_offloads(sheet, name)
+    """Tell what the driver of an interface is asked once; what it does not serve is absent with the reason."""
     answer = _ask(sheet, name, struct.pack("9I", _GET_RINGS, *[0] * 8), _RINGS)
     if answer is not None:
         words = struct.unpack("9I", answer)  # struct ethtool_ringparam
         for fact, place, setting in zip(_RINGS, (5, 1, 8, 4), ("rx", None, "tx", None), strict=True):
             _tell_size(sheet, name, fact, words[place], setting=setting and f"ethtool:{name}/ring/{setting}")
-    tell_moderation(sheet, name)
     answer = _ask(sheet, name, struct.pack("4I", _GET_PAUSE, 0, 0, 0), _PAUSES)
     if answer is not None:
         for fact, on in zip(_PAUSES, struct.unpack("4I", answer)[2:], strict=True):
@@ -131,13 +130,19 @@ def _ask(sheet: FactSheet, name: str, request: bytes, facts: tuple[str, ...]) ->
     """Return the driver's answer, None where it gives none: then *facts* are absent."""
     reason = "only the host itself can ask its drivers"
     if sheet.root.live:
-        memory = array("B", request)
         try:
-            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as door:
-                fcntl.ioctl(door, _SIOCETHTOOL, struct.pack("16sP16x", os.fsencode(name)[:15], memory.buffer_info()[0]))
-            return memory.tobytes()
+            return sheet.looks.see(_answer, (name, request))
         except OSError as error:
             reason = why(error, f"ethtool {name}")
     for fact in facts:
         sheet.miss(fact, reason, _nic(name))
     return None
+
+
+def _answer(_root: HostRoot, question: tuple[str, bytes]) -> bytes:
+    """Return what a driver answers to a question about an interface of ours."""
+    name, request = question
+    memory = array("B", request)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as door:
+        fcntl.ioctl(door, _SIOCETHTOOL, struct.pack("16sP16x", os.fsencode(name)[:15], memory.buffer_info()[0]))
+    return memory.tobytes()

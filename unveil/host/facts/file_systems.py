@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from unveil.host.facts.sheet import number_or_none
+from unveil.host.root import HostRoot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,12 +38,11 @@ def read_file_systems(sheet: FactSheet) -> None:
         if device in seen or "ro" in options or not remote.isdisjoint(_on_the_way(point)):
             continue
         seen.add(device)
-        for name, share in _usage(sheet, point):
+        for name, share in _shares(sheet, point):
             fullest[name] = max(fullest.get(name, (0.0, "")), (share, point))
     for name, what in (("filesystem_used", "room"), ("filesystem_files", "files")):
         if name in fullest:
-            # Per mille: what is written every second would else make new facts of it, and new plans of those.
-            sheet.tell(f"storage.{name}", round(fullest[name][0], 3))
+            sheet.tell(f"storage.{name}", fullest[name][0])
         else:
             sheet.miss(f"storage.{name}", f"no file system on a disk tells how much {what} it has left")
     if "filesystem_used" in fullest:
@@ -76,7 +76,7 @@ def _on_the_way(point: str) -> Iterator[str]:
 
 def _whole(sheet: FactSheet, path: str) -> str:
     try:
-        return sheet.root.read(path).decode("utf-8", "surrogateescape")
+        return sheet.looks.see(HostRoot.read, path).decode("utf-8", "surrogateescape")
     except OSError:
         return ""
 
@@ -85,17 +85,26 @@ def _unescape(text: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
 
 
-def _usage(sheet: FactSheet, point: str) -> Iterator[tuple[str, float]]:
-    """Yield the share of blocks and of files in use, as a program without rights would find them."""
+def _shares(sheet: FactSheet, point: str) -> tuple[tuple[str, float], ...]:
     try:
-        space = os.statvfs(sheet.root.join(point.lstrip("/")))
+        return sheet.looks.see(_usage, point.lstrip("/"))
     except OSError:
-        return
+        return ()
+
+
+def _usage(root: HostRoot, point: str) -> tuple[tuple[str, float], ...]:
+    """Return the share of blocks and of files in use, as a program without rights would find them.
+
+    Per mille: what is written every second would else make new facts of it, and new plans of those.
+    """
+    space = os.statvfs(root.join(point))
+    shares: list[tuple[str, float]] = []
     used = space.f_blocks - space.f_bfree
     if used + space.f_bavail > 0:
-        yield "filesystem_used", used / (used + space.f_bavail)
+        shares.append(("filesystem_used", round(used / (used + space.f_bavail), 3)))
     if space.f_files > 0:  # btrfs and its like make them as needed and tell none
-        yield "filesystem_files", (space.f_files - space.f_ffree) / space.f_files
+        shares.append(("filesystem_files", round((space.f_files - space.f_ffree) / space.f_files, 3)))
+    return tuple(shares)
 
 
 def _read_nfs(sheet: FactSheet, devices: set[str]) -> None:

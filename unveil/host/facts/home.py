@@ -70,14 +70,14 @@ def find_home(
     users: defaultdict[str, set[int | None]] = defaultdict(set)
     used: defaultdict[str, set[str]] = defaultdict(set)
     blind = ""
-    if sees_all_processes(root):
-        for gpu, numbers in pids.items():
-            for pid in numbers:
-                if key := cgroup_of(root, mounts, pid):
-                    users[key].add(gpu_nodes.get(gpu))
-                    used[key].add(gpu)
-    elif pids:
+    if pids and not sees_all_processes(root):
+        pids = {}
         blind = "the numbers of GPU processes are the host's, and this procfs does not show the host's processes"
+    for gpu, numbers in pids.items():
+        for pid in numbers:
+            if key := cgroup_of(root, mounts, pid):
+                users[key].add(gpu_nodes.get(gpu))
+                used[key].add(gpu)
     common, reason = _common(topology, [*gpu_nodes.values(), *nic_nodes])
     return Home(
         users={key: frozenset(nodes) for key, nodes in users.items()},

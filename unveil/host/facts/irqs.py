@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unveil.host.cpulist import format_cpulist, parse_cpulist
+from unveil.host.facts.sheet import FactSheet
+from unveil.host.root import HostRoot
 from unveil.records.entity import Entity, EntityKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from unveil.host.facts.sheet import FactSheet
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 # A host with 2,000 interrupts has them mostly for NVMe queues, which are managed anyway. Owners come in order of need.
 MAX_IRQS = 512
@@ -42,22 +42,33 @@ class Irq:
 
 
 def read_irqs(
-    sheet: FactSheet, owners: Iterable[tuple[Entity, Sequence[int]]], *, known: Mapping[int, str] | None = None
+    sheet: FactSheet,
+    owners: Iterable[tuple[Entity, Sequence[int]]],
+    *,
+    known: Mapping[int, str] | None = None,
+    besides: Collection[int] = (),
 ) -> dict[int, Irq]:
     """Read the interrupts of devices, at most ``MAX_IRQS``; those beyond are left out of the answer.
 
     Args:
         owners: devices with their interrupts, those that matter most first.
-        known: actions (names of handlers) from an earlier reading, which do not change while the device is there.
+        known: ``handlers`` of these interrupts.
+        besides: interrupts that are read elsewhere; they are left out, and count.
     """
     found: dict[int, Irq] = {}
     for owner, numbers in owners:
         for irq in numbers:
-            if len(found) >= MAX_IRQS:
+            if len(found) + len(besides) >= MAX_IRQS:
                 return found
-            if irq not in found:
-                found[irq] = _read_irq(sheet, irq, owner, None if known is None else known.get(irq))
+            if irq not in found and irq not in besides:
+                found[irq] = _read_irq(sheet, irq, owner, (known or {}).get(irq))
     return found
+
+
+def handlers(root: HostRoot, irqs: Iterable[int]) -> dict[int, str]:
+    """Return the names of handlers of those interrupts that have one; they stay while the device is there."""
+    sheet = FactSheet(root)
+    return {irq: action for irq in irqs if (action := _action(sheet, irq))}
 
 
 def _read_irq(sheet: FactSheet, irq: int, owner: Entity, action: str | None) -> Irq:
@@ -91,7 +102,7 @@ def _action(sheet: FactSheet, irq: int) -> str | None:
     if text is not None:
         return text
     try:
-        return ",".join(sheet.root.directories(f"proc/irq/{irq}"))
+        return ",".join(sheet.looks.see(HostRoot.directories, f"proc/irq/{irq}"))
     except OSError:
         return None
 
@@ -105,14 +116,16 @@ def immovable(sheet: FactSheet, irqs: Mapping[int, Irq]) -> frozenset[int] | Non
     held = frozenset(irq.number for irq in irqs.values() if not irq.writable)
     if held or _release(sheet) >= _HONEST_MODES:
         return held
-    told = {irq: sheet.text(f"sys/kernel/debug/irq/irqs/{irq}") for irq in irqs}
+    steady = FactSheet(sheet.root)  # an interrupt is managed as long as it is there
+    told = {irq: steady.text(f"sys/kernel/debug/irq/irqs/{irq}") for irq in irqs}
     if not told or None in told.values():
         return None
     return frozenset(irq for irq, text in told.items() if "IRQD_AFFINITY_MANAGED" in (text or ""))
 
 
 def _release(sheet: FactSheet) -> tuple[int, int]:
-    parts = re.match(r"(\d+)\.(\d+)", str(sheet.value("cpu.kernel") or sheet.text("proc/sys/kernel/osrelease") or ""))
+    told = sheet.value("cpu.kernel") or FactSheet(sheet.root).text("proc/sys/kernel/osrelease")
+    parts = re.match(r"(\d+)\.(\d+)", str(told or ""))
     return (int(parts[1]), int(parts[2])) if parts else (0, 0)
 
 

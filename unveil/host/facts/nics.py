@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING
 from unveil.host.cpulist import format_cpulist
 from unveil.host.facts.devices import Device, device_irqs, driver_of, find_device
 from unveil.host.facts.ethtool import tell_driver, tell_moderation, tell_offloads
-from unveil.host.facts.irqs import dealt, immovable, remote_share
+from unveil.host.facts.irqs import dealt, immovable, read_irqs, remote_share
 from unveil.host.facts.pcie_path import translation
-from unveil.host.facts.sheet import number
+from unveil.host.facts.sheet import FactSheet, number
 from unveil.host.facts.steering import tell_steering, tell_transmission
+from unveil.host.root import HostRoot
 from unveil.records.entity import Entity, EntityKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from unveil.host.facts.irqs import Irq
-    from unveil.host.facts.sheet import FactSheet
     from unveil.host.facts.topology import Topology
 
 _NET = "sys/class/net"
@@ -69,7 +69,7 @@ def nic_devices(sheet: FactSheet) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for name in sheet.names(_NET):
         try:
-            path = normpath(f"{_NET}/{sheet.root.readlink(f'{_NET}/{name}')}")
+            path = normpath(f"{_NET}/{sheet.looks.see(HostRoot.readlink, f'{_NET}/{name}')}")
         except OSError:  # not a link: an interface of an old kernel, or a file such as bonding_masters
             if sheet.names(f"{_NET}/{name}"):
                 found[name] = None
@@ -80,7 +80,7 @@ def nic_devices(sheet: FactSheet) -> dict[str, str | None]:
     return dict(ordered[:MAX_NICS])
 
 
-def tell_virtual(sheet: FactSheet, names: tuple[str, ...]) -> None:
+def tell_virtual(sheet: FactSheet, names: Iterable[str]) -> None:
     """Tell of interfaces without a device that they have neither node nor interrupts, and what can be set of them."""
     for name in names:
         entity = Entity(EntityKind.NIC, name)
@@ -88,8 +88,7 @@ def tell_virtual(sheet: FactSheet, names: tuple[str, ...]) -> None:
         length = f"{_NET}/{name}/tx_queue_len"
         sheet.read("network.nic_tx_queue_length", length, number, entity, setting=f"file:/{length}")
         _tell_legs(sheet, name, entity)
-        if not _offloads_are_on(sheet, entity):
-            tell_offloads(sheet, name)
+        _tell_offloads(sheet, entity)
         for fact in (
             "network.nic_node",
             "network.nic_local_cpus",
@@ -109,19 +108,26 @@ def _tell_legs(sheet: FactSheet, name: str, entity: Entity) -> None:
     sheet.tell("network.nic_legs_down", float(sum(state != "up" for state in states)), entity)
 
 
-def refresh_nics(sheet: FactSheet, nics: tuple[Nic, ...]) -> None:
-    """Look again at what a setting changes: the steering of packets, and offloads, moderation and XPS that were off.
+def tell_settings(sheet: FactSheet, nic: Nic) -> None:
+    """Tell what a setting changes: how packets are steered, offloads, moderation and XPS.
 
-    Those that are on are left alone until the next full reading, as asking takes the network's global lock.
+    Of the last three what is on is left alone until the next full reading, as asking takes the network's global lock.
     """
-    for nic in nics:
-        tell_steering(sheet, nic.entity.key, nic.local)
-        if not _offloads_are_on(sheet, nic.entity):
-            tell_offloads(sheet, nic.entity.key)
-        if sheet.value("network.nic_rx_usecs", nic.entity) == 0:
-            tell_moderation(sheet, nic.entity.key)
-        if sheet.value("network.nic_xps_cpus", nic.entity) == 0:
-            tell_transmission(sheet, nic.entity.key, nic.local)
+    name = nic.entity.key
+    tell_steering(sheet, name, nic.local)
+    _tell_offloads(sheet, nic.entity)
+    asked = FactSheet(sheet.root)
+    tell_moderation(asked, name)
+    sheet.take(asked, watch=asked.value("network.nic_rx_usecs", nic.entity) == 0)
+    asked = FactSheet(sheet.root)
+    tell_transmission(asked, name, nic.local)
+    sheet.take(asked, watch=asked.value("network.nic_xps_cpus", nic.entity) == 0)
+
+
+def _tell_offloads(sheet: FactSheet, entity: Entity) -> None:
+    asked = FactSheet(sheet.root)
+    tell_offloads(asked, entity.key)
+    sheet.take(asked, watch=not _offloads_are_on(asked, entity))
 
 
 def _offloads_are_on(sheet: FactSheet, entity: Entity) -> bool:
@@ -219,8 +225,6 @@ def _tell_identity(sheet: FactSheet, nic: Nic, name: str) -> None:
     length = f"{folder}/tx_queue_len"
     sheet.read("network.nic_tx_queue_length", length, number, entity, setting=f"file:/{length}")
     _read_speed(sheet, folder, entity)
-    tell_steering(sheet, name, nic.local)
-    tell_transmission(sheet, name, nic.local)
     tell_driver(sheet, name)
     now, fastest = (sheet.value(f"network.nic_speed{which}", entity) for which in ("", "_max"))
     if isinstance(now, float) and isinstance(fastest, float):
@@ -253,7 +257,18 @@ def _speed(text: str) -> float:
     return speed
 
 
-def tell_interrupts(sheet: FactSheet, nics: tuple[Nic, ...], irqs: Mapping[int, Irq]) -> None:
+def tell_irqs(sheet: FactSheet, nics: Sequence[Nic], others: Mapping[int, Irq], known: Mapping[int, str]) -> None:
+    """Tell where the interrupts of NICs go.
+
+    Args:
+        others: interrupts of other devices, which may show what this kernel tells of any.
+        known: ``handlers`` of the NICs' ones.
+    """
+    irqs = read_irqs(sheet, [(nic.entity, nic.irqs) for nic in nics], known=known)
+    tell_interrupts(sheet, nics, {**others, **irqs})
+
+
+def tell_interrupts(sheet: FactSheet, nics: Sequence[Nic], irqs: Mapping[int, Irq]) -> None:
     """Tell which interrupts each NIC has, which of them stay where they are, and how many are out of place."""
     held = immovable(sheet, irqs)
     for nic in nics:

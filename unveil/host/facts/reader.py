@@ -1,77 +1,101 @@
-"""FactReader: all facts of a host, read anew in full or only where they can have changed.
+"""FactReader: all facts of a host, read anew in full or only where something looks different.
 
-A full reading looks at every device and process; a refresh reads the settings, the interrupts of NICs and the cgroups,
-and turns into a full one by itself when the host changed its shape (CPUs, nodes, disks, NICs, GPUs) or after ten
-minutes' worth of refreshes. On a large host a refresh reads some of the cgroups only, and how fast CPUs may run now and
-then.
+A full reading looks at every device and process. A refresh looks at what may change at any time: settings, interrupts
+of NICs, cgroups. It reads them, and makes facts anew only of what does not read as before; where all does, the table is
+the very same. It turns into a full reading by itself when the host changed its shape (CPUs, nodes, disks, NICs, GPUs)
+or after ten minutes' worth of refreshes. On a large host a refresh looks at some of the cgroups only, and at how fast
+CPUs may run now and then.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from posixpath import normpath
 from typing import TYPE_CHECKING
 
 from unveil.host.facts.amd_gpus import amd_gpu_facts
 from unveil.host.facts.boot import read_boot_parameters
+from unveil.host.facts.cgroup_facts import CgroupFacts
 from unveil.host.facts.cgroup_mounts import find_cgroup_mounts
-from unveil.host.facts.cgroup_turns import CgroupTurns
-from unveil.host.facts.cgroups import read_cgroups
 from unveil.host.facts.cpu_speed import read_speed
 from unveil.host.facts.daemons import read_daemons
 from unveil.host.facts.devices import device_irqs, pci_address
-from unveil.host.facts.disks import Disk, disk_names, find_disks, read_disks
+from unveil.host.facts.disks import disk_names, find_disks, read_disks
 from unveil.host.facts.file_systems import read_file_systems
 from unveil.host.facts.home import find_home
-from unveil.host.facts.irqs import read_irqs
+from unveil.host.facts.irqs import MAX_IRQS, handlers, read_irqs
 from unveil.host.facts.machine_facts import MachineFacts
-from unveil.host.facts.nics import Nic, find_nics, nic_devices, refresh_nics, tell_interrupts, tell_virtual
+from unveil.host.facts.nics import Nic, find_nics, nic_devices, tell_irqs, tell_settings, tell_virtual
 from unveil.host.facts.own_cpus import tell_own_cpus
+from unveil.host.facts.part import Part
 from unveil.host.facts.pcie_path import redirecting_ports, translation
 from unveil.host.facts.settings import read_settings
 from unveil.host.facts.sheet import FactSheet
 from unveil.host.facts.topology import Topology, read_identity, read_topology
 from unveil.host.gpu_facts import power_limit_texts
-from unveil.records.entity import Entity, EntityKind
 from unveil.records.fact import FactTable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from unveil.host.facts.cgroup_mounts import CgroupMounts
-    from unveil.host.facts.irqs import Irq
+    from unveil.host.facts.looks import Looks
     from unveil.host.root import HostRoot
+    from unveil.records.entity import Entity
     from unveil.records.fact import Fact
 
 CPUS_AT_A_TIME = 32
-"""CPUs whose governors and limits are worth a refresh; with twice as many they are read with every second one."""
+"""CPUs whose governors and limits are worth a refresh; with twice as many they are looked at with every second one."""
 FULL_EVERY = 60  # refreshes; at one each ten seconds that is ten minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shape:
-    """What must be as before for a refresh to do."""
+class _Around:
+    """Which devices there are.
 
+    Attributes:
+        looks: what was looked at to know.
+        virtual: interfaces without a device.
+        amd: facts of GPUs that are read here.
+    """
+
+    looks: Looks
     online: str | None
     nodes: str | None
     disks: tuple[str, ...]
-    nics: tuple[tuple[str, str], ...]
-    gpus: tuple[str, ...]
+    nics: Mapping[str, str]
+    virtual: tuple[str, ...]
+    amd: tuple[Fact, ...]
+
+    def shape(self, gpu_facts: Sequence[Fact]) -> tuple[object, ...]:
+        """Return what must be as before for a refresh to do."""
+        return self.online, self.nodes, self.disks, self.nics, {fact.entity.key for fact in gpu_facts}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """What a full reading found and a refresh builds on."""
+    """What a full reading found and a refresh builds on.
 
-    shape: _Shape
+    Attributes:
+        facts: those that stay, with *settings*.
+        parts: the others, but for cgroups and virtual interfaces.
+        speed: of the CPUs, which has its own pace.
+    """
+
+    shape: tuple[object, ...]
+    facts: tuple[Fact, ...]
+    settings: dict[str, str]
+    parts: tuple[Part, ...]
+    speed: Part
     topology: Topology
     nics: tuple[Nic, ...]
-    disks: tuple[Disk, ...]
     mounts: CgroupMounts
-    irqs: Mapping[int, Irq]
-    actions: Mapping[int, str]
-    daemons: Mapping[str, str]
-    gpu_paths: tuple[Fact, ...]
+
+    @property
+    def speed_every(self) -> int:
+        """Return with which refresh the speed is looked at again."""
+        return -(-len(self.topology.online) // CPUS_AT_A_TIME)
 
 
 class FactReader:
@@ -83,125 +107,125 @@ class FactReader:
 
     def __init__(self, root: HostRoot) -> None:
         self._root = root
+        self._around: _Around | None = None
+        self._virtual = Part(root, partial(tell_virtual, names=()))
         self._found: _Found | None = None
         self._refreshes = 0
-        self._turns = CgroupTurns()
-        self._machines = MachineFacts()
         self._speed_due = 0  # number of the refresh
+        self._cgroups = CgroupFacts(root)
+        self._machines = MachineFacts()
+        self._passing: tuple[tuple[Fact, ...], ...] = ()  # of GPUs and of virtual machines
         self._table = FactTable()
 
     def forget(self) -> None:
-        """Have everything that may have changed read the next time: this host's settings have just been written."""
-        self._turns.forget()
-        self._speed_due = 0
+        """Have everything read the next time: this host's settings have just been written."""
+        self._found = None
+        self._cgroups = CgroupFacts(self._root)
 
     def read(self, gpu_facts: Sequence[Fact] = (), *, follow: Collection[str] = ()) -> FactTable:
-        """Return the facts as they are now, at the price of a refresh whenever that will do.
+        """Return the facts as they are now, the same object while nothing changed, at the price of a refresh if it can.
 
         Args:
             gpu_facts: what the GPUs' own reader tells, e.g. ``gpu.node`` and ``gpu.pids``; becomes part of the table,
                 with what sysfs tells of AMD's.
             follow: keys of the cgroups that are sampled; they get facts before any other.
         """
-        sheet = FactSheet(self._root)
-        devices = nic_devices(sheet)
-        gpu_facts = (*gpu_facts, *amd_gpu_facts(self._root))
-        shape = self._shape(sheet, devices, gpu_facts)
-        found = self._found
-        if found is None or found.shape != shape or self._refreshes >= FULL_EVERY:
-            found = self._read_full(sheet, shape, gpu_facts)
+        self._refreshes += 1
+        found = None if self._refreshes > FULL_EVERY else self._found
+        around, changed = self._look_around(afresh=found is None)
+        gpu_facts = (*gpu_facts, *around.amd)
+        if found is None or found.shape != around.shape(gpu_facts):
+            found, changed = self._read_full(around, gpu_facts), True
         else:
-            self._refreshes += 1
-            self._refresh(sheet, found, devices)
-        self._read_passing(sheet, found, devices, gpu_facts, follow)
-        self._table = sheet.table()
+            changed |= self._refresh(found)
+        nodes = [nic.device.node for nic in found.nics if nic.physical]
+        home = find_home(self._root, found.mounts, found.topology, gpu_facts=gpu_facts, nic_nodes=nodes)
+        changed |= self._cgroups.read(found.mounts, home, follow)
+        machines = FactSheet(self._root)
+        self._machines.tell(machines, found.mounts, self._cgroups.keys)
+        passing = gpu_facts, machines.facts()
+        if changed or passing != self._passing:
+            self._passing = passing
+            self._table = self._written(found, gpu_facts, machines)
         return self._table
 
-    def _shape(self, sheet: FactSheet, devices: Mapping[str, str | None], gpu_facts: Sequence[Fact]) -> _Shape:
-        return _Shape(
+    def _look_around(self, *, afresh: bool) -> tuple[_Around, bool]:
+        """Return which devices there are, and whether interfaces without a device changed."""
+        around = self._around
+        if around is not None and not afresh and around.looks.stand():
+            return around, self._virtual.refresh()
+        sheet = FactSheet(self._root)
+        devices = nic_devices(sheet)
+        virtual = tuple(name for name, path in devices.items() if path is None)
+        sheet.names("sys/class/drm")
+        self._around = _Around(
+            looks=sheet.looks,
             online=sheet.text("sys/devices/system/cpu/online"),
             nodes=sheet.text("sys/devices/system/node/online"),
             disks=disk_names(sheet),
-            nics=tuple((name, path) for name, path in devices.items() if path is not None),
-            gpus=tuple(sorted({fact.entity.key for fact in gpu_facts})),
+            nics={name: path for name, path in devices.items() if path is not None},
+            virtual=virtual,
+            amd=amd_gpu_facts(self._root),
         )
+        if around is not None and not afresh and around.virtual == virtual:
+            return self._around, self._virtual.refresh()
+        self._virtual = Part(self._root, partial(tell_virtual, names=virtual))
+        return self._around, True
 
-    def _read_full(self, sheet: FactSheet, shape: _Shape, gpu_facts: Sequence[Fact]) -> _Found:
+    def _read_full(self, around: _Around, gpu_facts: Sequence[Fact]) -> _Found:
+        root = self._root
+        sheet = FactSheet(root)
         read_identity(sheet)
         read_boot_parameters(sheet)
         topology = read_topology(sheet)
-        nics = find_nics(sheet, dict(shape.nics), topology)
-        disks = find_disks(sheet, shape.disks)
-        owners = [(nic.entity, nic.irqs) for nic in nics]
-        owners += _gpu_irqs(sheet, gpu_facts)
-        owners += [(disk.entity, disk.irqs) for disk in disks]
-        irqs = read_irqs(sheet, owners)
-        tell_interrupts(sheet, nics, irqs)
+        nics = find_nics(sheet, around.nics, topology)
+        disks = find_disks(sheet, around.disks)
+        mine = frozenset([irq for nic in nics for irq in nic.irqs][:MAX_IRQS])
+        owners = [*_gpu_irqs(sheet, gpu_facts), *((disk.entity, disk.irqs) for disk in disks)]
+        others = read_irqs(sheet, owners, besides=mine)
         daemons = read_daemons(sheet)
-        actions = {irq: sheet.value("cpu.irq_action", Entity(EntityKind.IRQ, str(irq))) for irq in irqs}
-        found = _Found(
-            shape=shape,
+        _tell_gpu_paths(sheet, gpu_facts)
+        tellers: list[Callable[[FactSheet], object]] = [
+            partial(tell_irqs, nics=nics, others=others, known=handlers(root, mine)),
+            *(partial(tell_settings, nic=nic) for nic in nics),
+            partial(read_disks, disks=disks),
+            read_settings,
+            read_file_systems,
+        ]
+        if daemons:
+            tellers.append(partial(read_daemons, known=daemons))
+        self._found = _Found(
+            shape=around.shape(gpu_facts),
+            facts=sheet.facts(),
+            settings=sheet.settings,
+            parts=tuple(Part(root, tell) for tell in tellers),
+            speed=Part(root, partial(read_speed, online=topology.online)),
             topology=topology,
             nics=nics,
-            disks=disks,
-            mounts=find_cgroup_mounts(self._root),
-            irqs=irqs,
-            actions={irq: action for irq, action in actions.items() if isinstance(action, str)},
-            daemons=daemons,
-            gpu_paths=self._gpu_paths(gpu_facts),
+            mounts=find_cgroup_mounts(root),
         )
-        self._refreshes, self._found = 0, found
+        self._refreshes, self._speed_due = 0, self._found.speed_every
         self._machines.forget()
-        return found
+        return self._found
 
-    def _refresh(self, sheet: FactSheet, found: _Found, devices: Mapping[str, str | None]) -> None:
-        kept = (fact for fact in self._table.facts if _stays(fact.entity, devices))
-        settings = self._table.settings.items()
-        sheet.adopt(kept, {at: text for at, text in settings if not at.startswith(("cgroup:", "nvml:"))})
-        irqs = read_irqs(sheet, [(nic.entity, nic.irqs) for nic in found.nics], known=found.actions)
-        tell_interrupts(sheet, found.nics, {**found.irqs, **irqs})
-        refresh_nics(sheet, found.nics)
-        read_daemons(sheet, found.daemons)
+    def _refresh(self, found: _Found) -> bool:
+        changed = [part.refresh() for part in found.parts]
+        if self._refreshes >= self._speed_due:
+            self._speed_due = self._refreshes + found.speed_every
+            changed.append(found.speed.refresh())
+        return any(changed)
 
-    def _read_passing(
-        self,
-        sheet: FactSheet,
-        found: _Found,
-        devices: Mapping[str, str | None],
-        gpu_facts: Sequence[Fact],
-        follow: Collection[str],
-    ) -> None:
-        """Read what may change at any time: settings and cgroups, and interfaces that come and go with containers."""
-        sheet.adopt(gpu_facts, power_limit_texts(gpu_facts))
-        sheet.adopt(found.gpu_paths)
-        tell_virtual(sheet, tuple(name for name, path in devices.items() if path is None))
-        read_settings(sheet)
-        if self._refreshes >= self._speed_due or not self._refreshes:
-            self._speed_due = self._refreshes + -(-len(found.topology.online) // CPUS_AT_A_TIME)
-            read_speed(sheet, found.topology.online)
-        read_file_systems(sheet)
-        read_disks(sheet, found.disks)
-        nodes = [nic.device.node for nic in found.nics if nic.physical]
-        home = find_home(self._root, found.mounts, found.topology, gpu_facts=gpu_facts, nic_nodes=nodes)
-        cgroups = read_cgroups(sheet, found.mounts, home, follow=follow, turns=self._turns)
-        self._machines.tell(sheet, found.mounts, cgroups)
-        tell_own_cpus(sheet, cgroups, (nic.entity for nic in found.nics), found.topology.online)
-
-    def _gpu_paths(self, gpu_facts: Sequence[Fact]) -> tuple[Fact, ...]:
-        """Return what lies between each GPU and memory: looked up once, as ports show their configuration slowly."""
+    def _written(self, found: _Found, gpu_facts: Sequence[Fact], machines: FactSheet) -> FactTable:
+        """Return everything that is known, in one table."""
         sheet = FactSheet(self._root)
-        for fact in gpu_facts:
-            address = pci_address(fact.value) if fact.name == "gpu.pci" and isinstance(fact.value, str) else None
-            if address is not None:
-                _tell_gpu_path(sheet, fact.entity, f"sys/bus/pci/devices/{address}")
-        return sheet.facts()
-
-
-def _stays(entity: Entity, devices: Mapping[str, str | None]) -> bool:
-    """Tell whether an entity outlives a refresh: cgroups and GPUs are read anew, virtual interfaces come and go."""
-    if entity.kind is EntityKind.NIC:
-        return entity.key in devices
-    return entity.kind not in (EntityKind.CGROUP, EntityKind.GPU)
+        sheet.adopt(found.facts, found.settings)
+        sheet.adopt(gpu_facts, power_limit_texts(gpu_facts))
+        for part in (*found.parts, found.speed, self._virtual):
+            sheet.take(part.sheet)
+        self._cgroups.tell(sheet)
+        sheet.take(machines)
+        tell_own_cpus(sheet, self._cgroups.keys, (nic.entity for nic in found.nics), found.topology.online)
+        return sheet.table()
 
 
 def _gpu_irqs(sheet: FactSheet, gpu_facts: Sequence[Fact]) -> list[tuple[Entity, tuple[int, ...]]]:
@@ -211,6 +235,14 @@ def _gpu_irqs(sheet: FactSheet, gpu_facts: Sequence[Fact]) -> list[tuple[Entity,
         if address is not None:
             found.append((fact.entity, device_irqs(sheet, f"sys/bus/pci/devices/{address}")[0]))
     return found
+
+
+def _tell_gpu_paths(sheet: FactSheet, gpu_facts: Sequence[Fact]) -> None:
+    """Tell what lies between each GPU and memory: looked up once, as ports show their configuration slowly."""
+    for fact in gpu_facts:
+        address = pci_address(fact.value) if fact.name == "gpu.pci" and isinstance(fact.value, str) else None
+        if address is not None:
+            _tell_gpu_path(sheet, fact.entity, f"sys/bus/pci/devices/{address}")
 
 
 def _tell_gpu_path(sheet: FactSheet, gpu: Entity, link: str) -> None:

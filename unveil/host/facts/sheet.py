@@ -1,4 +1,7 @@
-"""FactSheet: what one reading of the facts writes on; it turns every failure into an absent fact with a reason."""
+"""FactSheet: what a reading of facts writes on; it turns every failure into an absent fact with a reason.
+
+It remembers what was looked at: while that looks the same, what is written on it stands.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,16 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from unveil.host.facts.looks import Looks, content
+from unveil.host.root import HostRoot
 from unveil.records.entity import HOST, Entity
 from unveil.records.fact import Fact, FactTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from unveil.host.root import HostRoot
     from unveil.records.fact import FactValue
 
-# Files of facts hold one value, which the kernel gives in one answer: no need to ask whether there is more.
-_MOST = 16384
 _NUMBER = re.compile(r"-?[0-9]{1,20}")
 
 _WHY = {
@@ -80,10 +82,16 @@ def chosen(text: str) -> str:
 
 
 class FactSheet:
-    """Facts and raw managed settings, gathered one by one."""
+    """Facts and raw managed settings, gathered one by one.
+
+    Attributes:
+        looks: what was looked at for them. What is read of the *root* by other ways is not looked at again: it stays as
+            it is while its device is there.
+    """
 
     def __init__(self, root: HostRoot) -> None:
         self.root = root
+        self.looks = Looks(root)
         self._facts: dict[tuple[str, Entity], Fact] = {}
         self.settings: dict[str, str] = {}
 
@@ -99,6 +107,17 @@ class FactSheet:
         """Take over facts (and raw settings) that were read elsewhere or before."""
         self._facts.update({(fact.name, fact.entity): fact for fact in facts})
         self.settings.update(settings or {})
+
+    def take(self, other: FactSheet, *, watch: bool = False) -> None:
+        """Take over another sheet; with *watch* what was looked at for it, too."""
+        self._facts.update(other._facts)
+        self.settings.update(other.settings)
+        if watch:
+            self.looks.take(other.looks)
+
+    def says_the_same(self, other: FactSheet) -> bool:
+        """Tell whether the same facts and settings are written on another sheet."""
+        return self._facts == other._facts and self.settings == other.settings
 
     def facts(self) -> tuple[Fact, ...]:
         """Return what was written down so far."""
@@ -125,7 +144,7 @@ class FactSheet:
             setting: the address of the managed setting when the file is one; its content is then kept as it stands.
         """
         try:
-            data = self.root.head(path, _MOST)
+            data = self.looks.see(content, path)
         except OSError as error:
             self.miss(name, why(error, path), entity)
             self.settings.pop(setting or "", None)
@@ -144,12 +163,12 @@ class FactSheet:
     def text(self, path: str) -> str | None:
         """Return the stripped content of a file that is no fact by itself, None where it cannot be read."""
         try:
-            return plain(self.root.head(path, _MOST))
+            return plain(self.looks.see(content, path))
         except OSError:
             return None
 
     def head(self, path: str, size: int) -> str:
-        """Return the beginning of a file as text, empty where it cannot be read."""
+        """Return the beginning of a long file as text, empty where it cannot be read; it is not looked at again."""
         try:
             return plain(self.root.head(path, size))
         except OSError:
@@ -158,7 +177,7 @@ class FactSheet:
     def names(self, path: str) -> tuple[str, ...]:
         """Return the names in a directory; none where it cannot be listed."""
         try:
-            return self.root.list(path)
+            return self.looks.see(HostRoot.list, path)
         except OSError:
             return ()
 

@@ -1,14 +1,17 @@
-"""Of many cgroups each is read in its turn, one that is new at once, and all of them after a change of our own."""
+"""Of many cgroups each is looked at in its turn, one that is new at once, and all of them after a change of our own."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
-from unveil.host.facts.cgroup_turns import AT_A_TIME, CgroupTurns
+from unveil.host.facts.cgroup_facts import AT_A_TIME
 from unveil.host.facts.reader import FactReader
+from unveil.host.root import HostRoot
 from unveil.records.entity import Entity, EntityKind
 
 if TYPE_CHECKING:
+    import pytest
     from conftest import Tree
 
     from unveil.records.fact import FactTable
@@ -73,7 +76,35 @@ def test_after_a_change_of_our_own_all_are_read(two_nodes: Tree) -> None:
     assert set(_quotas(reader.read()).values()) == {0.5}
 
 
-def test_whose_turn_it_is() -> None:
-    turns = CgroupTurns()
-    assert turns.due(()) == frozenset()
-    assert turns.paths(lambda: ("/a",), ()) == ("/a",)
+def test_a_container_that_takes_the_place_of_another_is_told_with_the_next_reading(two_nodes: Tree) -> None:
+    reader = _grown(two_nodes, 0)
+    one, other = (f"/pod/docker-{letters * 32}.scope" for letters in ("ab", "cd"))
+    two_nodes.cgroup(f"sys/fs/cgroup{one}", cpu__max="100000 100000")
+    assert list(_quotas(reader.read())) == ["/pod", one]
+    pod = two_nodes.folder / "sys/fs/cgroup/pod"
+    before = pod.stat()
+    (two_nodes.folder / f"sys/fs/cgroup{one}").rename(two_nodes.folder / f"sys/fs/cgroup{other}")
+    os.utime(pod, ns=(before.st_atime_ns, before.st_mtime_ns))  # kernfs often keeps it
+    assert list(_quotas(reader.read())) == ["/pod", other]
+
+
+def test_the_same_cgroups_are_found_by_one_status_each(two_nodes: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = _grown(two_nodes, 3)
+    reader.read()
+    listed: list[str] = []
+    genuine = HostRoot.directories
+    monkeypatch.setattr(HostRoot, "directories", lambda root, path: listed.append(path) or genuine(root, path))
+    reader.read()
+    assert not listed
+    two_nodes.cgroup("sys/fs/cgroup/c01/below", cpu__max="100000 100000")
+    assert "/c01/below" in _quotas(reader.read())
+
+
+def test_a_process_that_comes_to_an_empty_cgroup_takes_its_cpus(two_nodes: Tree) -> None:
+    two_nodes.mounts("30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw")
+    two_nodes.cgroup("sys/fs/cgroup", cgroup__controllers="cpu cpuset")
+    two_nodes.cgroup("sys/fs/cgroup/left", cpuset__cpus="1", cpuset__cpus__effective="1", cgroup__procs="")
+    reader, left = FactReader(two_nodes.root), Entity(EntityKind.CGROUP, "/left")
+    assert reader.read().value("cpu.cgroup_cpus", left) is None
+    two_nodes.write("sys/fs/cgroup/left/cgroup.procs", "4711\n")
+    assert reader.read().value("cpu.cgroup_cpus", left) == "1"

@@ -113,6 +113,37 @@ def test_a_new_one_is_followed_at_once_even_among_too_many(tree: CgroupTree) -> 
     assert "/p/new" in keys(tree, 102)
 
 
+def test_while_none_comes_or_goes_a_walk_is_one_status_for_each(
+    tree: CgroupTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container = f"/pods/docker-{'ab' * 32}.scope"
+    make(tree, container)
+    make(tree, "/a/b")
+    keys(tree, 0)
+    asked: list[str] = []
+    for name in ("stat", "directories"):
+        genuine = getattr(HostRoot, name)
+        monkeypatch.setattr(HostRoot, name, lambda root, path, ask=genuine: asked.append(path) or ask(root, path))
+    before = tree.chosen
+    for walk in range(1, 5):
+        assert not tree.walk(2 * walk * SECOND)
+    assert tree.chosen is before
+    assert sorted(set(asked)) == ["cg", "cg/a", "cg/a/b", "cg/pods", f"cg{container}"]
+    assert asked.count("cg/a") == 4
+    assert asked.count(f"cg{container}") == 1, "it can have no children: now and then"
+
+
+def test_among_too_many_the_weights_are_looked_at_though_none_comes_or_goes(tree: CgroupTree) -> None:
+    for number in range(100):
+        make(tree, f"/p/c{number:03}", use=1000)
+    for walk in range(10):
+        keys(tree, 70 * walk)
+    chosen = keys(tree, 701)
+    heavy = next(path for number in range(100) if (path := f"/p/c{number:03}") not in chosen)
+    make(tree, heavy, use=10_000)
+    assert heavy in {key for walk in range(11, 20) for key in keys(tree, 70 * walk)}
+
+
 def test_a_mount_that_is_not_there_gives_no_cgroup(tmp_path: Path) -> None:
     tree = CgroupTree(HostRoot(tmp_path), "nowhere")
     assert keys(tree, 0) == []

@@ -19,6 +19,8 @@ from unveil.host.facts.cgroup_walk import MAX_CGROUPS, cgroup_key
 from unveil.host.facts.sheet import number, plain
 
 if TYPE_CHECKING:
+    import os
+
     from unveil.host.facts.cgroup_mounts import Hierarchy
     from unveil.host.root import HostRoot
 
@@ -83,16 +85,18 @@ class CgroupTree:
         What comes or goes shows in its parent's status, unless one takes the place of another between two walks: that
         is seen a few walks later.
         """
-        before, self._nodes = self._nodes, {}
         self._walks += 1
+        resting = self._ranked_ns is None or now_ns - self._ranked_ns < _RANKED_NS
+        if resting and self._stands():
+            return False
+        before, self._nodes = self._nodes, {}
         self._visit("", before, now_ns)
         paths = [path for path in self._nodes if path]
         if len(paths) > MAX_CGROUPS:
-            ranked_ns = self._ranked_ns
-            if ranked_ns is not None and now_ns - ranked_ns < _RANKED_NS and before == self._nodes:
-                return False
             self._ranked_ns = now_ns
             paths = self._weightiest(now_ns)
+        else:
+            self._ranked_ns = None
         chosen = tuple(
             Cgroup(key=cgroup_key(path), path=path, inode=self._nodes[path].status[0]) for path in sorted(paths)
         )
@@ -100,6 +104,18 @@ class CgroupTree:
             return False
         self.chosen = chosen
         return True
+
+    def _stands(self) -> bool:
+        """Tell whether every cgroup that is to be looked at is there as before."""
+        thorough = self._walks % _THOROUGH == 0
+        try:
+            return bool(self._nodes) and all(
+                _status(self.root.stat(self.mount + path)) == node.status
+                for path, node in self._nodes.items()
+                if thorough or not node.closed
+            )
+        except OSError:
+            return False
 
     def _visit(self, path: str, before: dict[str, _Node], now_ns: int, *, afresh: bool = False) -> bool:
         """Take in a cgroup and those below it; False when it is gone.
@@ -114,8 +130,7 @@ class CgroupTree:
             self._nodes[path] = known
             return True
         try:
-            seen = self.root.stat(self.mount + path)
-            status = (seen.st_ino, seen.st_nlink, seen.st_mtime_ns)
+            status = _status(self.root.stat(self.mount + path))
             listed = known is None or known.status != status
             children = self._list(path) if known is None or listed else known.children
         except OSError:
@@ -172,6 +187,10 @@ class CgroupTree:
             except (OSError, ValueError):
                 continue
         return 0.0
+
+
+def _status(seen: os.stat_result) -> tuple[int, int, int]:
+    return seen.st_ino, seen.st_nlink, seen.st_mtime_ns
 
 
 def _is_closed(path: str) -> bool:

@@ -152,7 +152,8 @@ class Sampler:
                 source.changes = cgroups.changes
                 if source.look(self._room() + source.kept):
                     changed.add(source.pace)
-        self._deal(changed)
+        if changed:
+            self._deal(changed)
 
     def _room(self) -> int:
         return max(0, MOST_FILES - sum(source.kept for source in self._sources))

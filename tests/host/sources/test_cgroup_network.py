@@ -156,6 +156,18 @@ def test_a_container_that_comes_and_one_that_goes_leave_the_others_alone(procfs)
     assert np.isnan(second[-1])
 
 
+def test_counters_that_stand_are_not_added_up_again(procfs, monkeypatch) -> None:
+    space(procfs, 1)
+    space(procfs, 10)
+    container(procfs, FIRST, 10)
+    added: list[object] = []
+    genuine = cgroup_network._told
+    monkeypatch.setattr(cgroup_network, "_told", lambda *texts: added.append(texts) or genuine(*texts))
+    seen = watched(procfs, 30, lambda second: space(procfs, 10, out=5 if second < 16 else 50))
+    assert len(added) == 2
+    assert set(seen[channel("tcp_out_segs", FIRST)]) == {5, 50}
+
+
 def test_many_are_read_in_turns_some_each_second(procfs, monkeypatch) -> None:
     space(procfs, 1)
     for number in range(90):

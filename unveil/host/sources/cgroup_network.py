@@ -17,7 +17,7 @@ from unveil.records.metric import Kind, Metric
 from unveil.records.subsystem import Subsystem
 
 if TYPE_CHECKING:
-    from unveil.host.namespaces import Member
+    from unveil.host.namespaces import Member, Place, Texts
 
 # Protocol and counter → metric below network. and what it counts.
 _COUNTERS = {
@@ -64,17 +64,34 @@ _WANTED = Selection(
 )
 
 
-def _read(member: Member) -> bytes | None:
-    """Return the counters of a cgroup in the form that ``parse_counters`` takes, and whose they are."""
-    texts = member.read()
-    if not texts:
-        return None
+class _Counters:
+    """What is told of a cgroup: made of its namespaces' texts where these are others than the last time."""
+
+    __slots__ = ("_member", "_seen", "_told")
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+        self._seen: tuple[object, ...] = ()
+        self._told = b""
+
+    def __call__(self) -> bytes | None:
+        """Return its counters in the form that ``parse_counters`` takes, and whose they are; None where it has none."""
+        texts = self._member.read()
+        if not texts:
+            return None
+        seen = (self._member.places, texts)
+        if seen != self._seen:
+            self._seen, self._told = seen, _told(self._member.places, texts)
+        return self._told
+
+
+def _told(places: tuple[Place, ...], texts: tuple[Texts, ...]) -> bytes:
     summed: dict[bytes, int] = {}
     for each in texts:
         for text in each:
             for name, value in _WANTED.of(text):
                 summed[name] = summed.get(name, 0) + value
-    whose = b" ".join(b"%d" % place.whose[0] for place in member.places)
+    whose = b" ".join(b"%d" % place.whose[0] for place in places)
     return b"of %b\n%b" % (whose, b"".join(b"%b %d\n" % each for each in summed.items()))
 
 
@@ -95,7 +112,7 @@ def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
             parser=partial(parse_counters, cgroup=member.key),
             kept=False,
             identity=member.key,
-            own_way=partial(_read, member),
+            own_way=_Counters(member),
             beside=_READ_BYTES * len(member.places),
         )
         for member in members

@@ -26,7 +26,8 @@ OFFLOADS = {
     "tcp-segmentation-offload": "tso",
 }
 TABLE = "unveil_lab"
-LEFT_ALONE = ("virtio3", "virtio4", "vsock", "ttyS", "ACPI")  # consoles and the like: no part of the work
+LEFT_ALONE = ("vsock", "ttyS", "ACPI")  # consoles and the like: no part of the work
+VIRTIO, NO_WORK = Path("/sys/bus/virtio/drivers"), ("virtio_console", "virtio_rng", "vmw_vsock_virtio_transport")
 
 
 @contextmanager
@@ -97,16 +98,18 @@ def interrupts_on_one_cpu(place: Place, _uses: Uses) -> Iterator[None]:
         yield
 
 
-def movable_interrupts(text: str | None = None) -> list[Path]:
+def movable_interrupts(text: str | None = None, virtio: Path = VIRTIO) -> list[Path]:
     """Return where devices' interrupts may run; of what is no part of the work, nothing.
 
     Args:
         text: of /proc/interrupts; the host's own when None.
+        virtio: folder of the drivers of virtio devices, each with those it drives.
     """
+    alone = (*LEFT_ALONE, *(f"{device.name}-" for driver in NO_WORK for device in (virtio / driver).glob("virtio*")))
     lines = (Path("/proc/interrupts").read_text() if text is None else text).splitlines()
     found = []
     for line in lines:
         number, _, rest = line.partition(":")
-        if number.strip().isdigit() and not any(name in rest for name in LEFT_ALONE):
+        if number.strip().isdigit() and not any(name in rest for name in alone):
             found.append(Path(f"/proc/irq/{number.strip()}/smp_affinity"))
     return found

@@ -153,6 +153,18 @@ def test_sensors_that_hang_their_reader_are_never_touched(procfs, look) -> None:
     }
 
 
+def test_of_a_die_that_is_cooler_than_its_fans_are_told_the_die_counts(procfs, look) -> None:
+    for file, text in (
+        ("name", "k10temp"),
+        ("temp1_input", "70000"),
+        ("temp1_label", "Tctl"),
+        ("temp2_input", "43000"),
+        ("temp2_label", "Tdie"),
+    ):
+        procfs.write(f"sys/class/hwmon/hwmon0/{file}", f"{text}\n")
+    assert look(hwmon.SOURCE)[0] == {"cpu.temperature{sensor=k10temp hwmon0 temp2}": 43.0}
+
+
 def test_energy_that_only_root_may_read_is_absent_and_no_failure(procfs, look, monkeypatch) -> None:
     procfs.write("sys/class/powercap/intel-rapl:0/name", "package-0\n")
     procfs.write("sys/class/powercap/intel-rapl:0/energy_uj", "1500000\n")

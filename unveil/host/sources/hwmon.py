@@ -27,6 +27,7 @@ MOST_SENSORS = 32
 _FOLDER = "sys/class/hwmon"
 _CPU_CHIPS = frozenset({"coretemp", "k10temp", "zenpower"})
 _PACKAGE_SENSOR = "temp1_input"  # "Package id 0" of coretemp, Tctl of the others
+_DIE_SENSOR = "temp2_input"  # Tdie of k10temp, where it differs from Tctl
 _FAN_CHIPS = re.compile(r"nct[0-9]+|it8[0-9]+|f7[0-9]+\w*|w83\w+", re.ASCII)
 _FAN = re.compile(r"fan[0-9]{1,2}_input", re.ASCII)
 _C_PER_MILLI = 1e-3
@@ -49,6 +50,14 @@ def _chip(root: HostRoot, folder: str) -> str:
         return ""
 
 
+def _package_sensor(root: HostRoot, folder: str) -> str:
+    """Return the file of a package's temperature: the die's own where it is told, as Tctl may be 27 degrees above it."""
+    try:
+        return _DIE_SENSOR if root.read(f"{folder}/temp2_label").strip() == b"Tdie" else _PACKAGE_SENSOR
+    except OSError:
+        return _PACKAGE_SENSOR
+
+
 def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
     root = surroundings.root
     feeds: list[Feed] = []
@@ -56,7 +65,7 @@ def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
         folder = f"{_FOLDER}/{monitor}"
         chip = _chip(root, folder)
         if chip in _CPU_CHIPS:
-            files = {_PACKAGE_SENSOR: ("cpu.temperature", _C_PER_MILLI)}
+            files = {_package_sensor(root, folder): ("cpu.temperature", _C_PER_MILLI)}
         elif _FAN_CHIPS.fullmatch(chip):
             files = {name: ("cpu.fan_speed", 1.0) for name in root.names(folder) if _FAN.fullmatch(name)}
         else:

@@ -51,7 +51,7 @@ def _chip(root: HostRoot, folder: str) -> str:
 
 
 def _package_sensor(root: HostRoot, folder: str) -> str:
-    """Return the file of a package's temperature: the die's own where it is told, as Tctl may be 27 degrees above it."""
+    """Return the file of a package's temperature: the die's where it is told, as Tctl may be 27 degrees above it."""
     try:
         return _DIE_SENSOR if root.read(f"{folder}/temp2_label").strip() == b"Tdie" else _PACKAGE_SENSOR
     except OSError:

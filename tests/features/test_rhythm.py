@@ -43,6 +43,15 @@ def test_two_bursts_a_step_are_one_step() -> None:
     assert found.period_s == pytest.approx(period, rel=0.03)
 
 
+@pytest.mark.parametrize(("before", "after"), [(0.335, 0.826), (0.826, 0.341), (1.3, 0.9), (0.9, 6.0)])
+def test_a_step_that_has_become_another_one_is_not_told_any_more(before: float, after: float) -> None:
+    old, new = steps(before, burst=0.3 * before), steps(after, burst=0.3 * after)
+    assert rhythm(old, SIGHT) is not None
+    for newest in (220, 300, 380):  # ticks
+        found = rhythm(np.concatenate([old[newest:], new[:newest]]), SIGHT)
+        assert found is None or found.period_s == pytest.approx(after, rel=0.03)
+
+
 def test_noise_has_no_rhythm() -> None:
     for seed in range(50):
         dice = np.random.default_rng(seed)

@@ -32,6 +32,8 @@ STRONG = 30.0
 CYCLES = 8  # that the stretch must hold
 PADDING = 4  # times the stretch; places the line between the bins of the bare transform
 BANDS = 24  # over which the surroundings are taken
+NEWEST, NEWEST_CYCLES, LASTING = 3, 4, 0.5
+"""What the newest part of a stretch is, and how far the line must swing there beside the farthest one."""
 AGREE = 0.03
 AGREEING = 3
 EVERY = 100  # samples between two looks
@@ -90,7 +92,10 @@ def rhythm(amounts: NDArray[np.float64], sight: Sight) -> Rhythm | None:
     amplitude = 4.0 * np.sqrt(power[first + peak]) / len(bounded) * (high - low)  # a Hann window halves it
     if strength[peak] < STRONG or amplitude < sight.swing * level:
         return None
-    found = (first + peak + _between(power, first + peak)) * step_hz
+    line = (first + peak + _between(power, first + peak)) / (PADDING * len(bounded))  # cycles per sample
+    if not _lasts(bounded, line):
+        return None
+    found = line / sight.interval_s
     for part in (2, 3, 4):  # a step of several equal bursts shows its harmonics first
         place = round(found / part / step_hz) - first
         if place >= PADDING:
@@ -99,6 +104,24 @@ def rhythm(amounts: NDArray[np.float64], sight: Sight) -> Rhythm | None:
                 found /= part
                 break
     return Rhythm(period_s=1.0 / found, strength=float(strength[peak]))
+
+
+def _lasts(amounts: NDArray[np.float64], line: float) -> bool:
+    """Return whether a line is among the strongest of the newest part of a stretch as well.
+
+    A step that has become another one is not the step any more, also where one of the new one's harmonics, which look
+    like slower ones, falls on the old.
+
+    Args:
+        amounts: shape (samples,), around zero.
+        line: cycles per sample.
+    """
+    newest = amounts[-max(len(amounts) // NEWEST, int(NEWEST_CYCLES / line)) :]
+    count = PADDING * len(newest)
+    swings = np.abs(np.fft.rfft((newest - newest.mean()) * np.hanning(len(newest)), count))
+    place = round(line * count)
+    near = swings[max(place - PADDING, 0) : place + PADDING + 1].max()
+    return bool(near >= LASTING * swings[place // 2 :].max())
 
 
 def _surroundings(power: NDArray[np.float64], first: int) -> NDArray[np.float64]:

@@ -110,7 +110,7 @@ def test_the_slow_pace_tells_what_comes_and_goes_and_does_not_remember_it_for_lo
     assert not any([calibration.vote(0.0, rate=1e-3).anomalous for _ in range(30)][15:])
 
 
-@pytest.mark.parametrize(("score", "least", "most"), [(5.0, 1, 4), (1.0, 5, 12)])
+@pytest.mark.parametrize(("score", "least", "most"), [(5.0, 1, 4), (1.5, 1, 4), (1.0, 5, 12)])
 def test_what_was_strong_and_has_gone_altogether_is_over_sooner_than_what_was_weak(
     score: float, least: int, most: int
 ) -> None:

@@ -64,8 +64,8 @@ OF_TRENDS = (
     Pace(smoothing=0.4, lowest=1.0, excursion=0.3),
     Pace(smoothing=0.06, lowest=0.9, excursion=0.2, fullest=1.6, over=0.3),
 )
-_STRONG = 1.5  # score of a trend, sigmas outside of its range over three features
-_STRONG_FOR = 0.95  # of it that is left after a window
+_STRONG = 1.0  # score of a trend, sigmas outside of its range over three features
+_STRONG_FOR = 0.97  # of it that is left after a window
 # A range grows with its past, so the scores of the first minutes are those of another detector. Those count that stood
 # on at least a third of what is known now.
 OF_A_RANGE = 2 / 3

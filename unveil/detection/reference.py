@@ -82,7 +82,7 @@ class Reference:
         self._values = Ring(centred, width)
         self._residuals = ThinnedRing(self.settings.kept, width, thinning=self.settings.thinning)
         self._aside = Ring(centred, width)
-        self._trend = Trend(width)
+        self._trend = Trend(scope.log)
         self._trends = ThinnedRing(
             max(self.settings.kept // _TREND_EVERY, self.settings.warm_up), width, thinning=self.settings.thinning
         )
@@ -201,7 +201,7 @@ class Reference:
         self._values = self._values.realigned(source)
         self._residuals = self._residuals.realigned(source)
         self._aside = self._aside.realigned(source)
-        self._trend = self._trend.realigned(source)
+        self._trend = self._trend.realigned(source, scope.log)
         self._trends = self._trends.realigned(source)
         self.scope = scope
         self.revision += 1
@@ -216,7 +216,7 @@ class Reference:
         self._residuals.refill(values - median(values))
         self.regime += 1
         self._refresh()
-        self._trends.refill(trends(self._residuals.near()[-len(values) :], self.scale))
+        self._trends.refill(trends(self._residuals.near()[-len(values) :], self.scale, self.scope.log))
         self._trend.calm()
 
     def _refresh(self) -> None:

@@ -85,8 +85,7 @@ def tell_virtual(sheet: FactSheet, names: Iterable[str]) -> None:
     for name in names:
         entity = Entity(EntityKind.NIC, name)
         sheet.tell("network.nic_physical", False, entity)
-        length = f"{_NET}/{name}/tx_queue_len"
-        sheet.read("network.nic_tx_queue_length", length, number, entity, setting=f"file:/{length}")
+        _tell_queue_length(sheet, entity)
         _tell_legs(sheet, name, entity)
         _tell_offloads(sheet, entity)
         for fact in (
@@ -109,11 +108,14 @@ def _tell_legs(sheet: FactSheet, name: str, entity: Entity) -> None:
 
 
 def tell_settings(sheet: FactSheet, nic: Nic) -> None:
-    """Tell what a setting changes: how packets are steered, offloads, moderation and XPS.
+    """Tell what a setting changes: lengths, how packets are steered, offloads, moderation and XPS.
 
     Of the last three what is on is left alone until the next full reading, as asking takes the network's global lock.
     """
     name = nic.entity.key
+    mtu = f"{_NET}/{name}/mtu"
+    sheet.read("network.nic_mtu", mtu, number, nic.entity, setting=f"file:/{mtu}")
+    _tell_queue_length(sheet, nic.entity)
     tell_steering(sheet, name, nic.local)
     _tell_offloads(sheet, nic.entity)
     asked = FactSheet(sheet.root)
@@ -122,6 +124,11 @@ def tell_settings(sheet: FactSheet, nic: Nic) -> None:
     asked = FactSheet(sheet.root)
     tell_transmission(asked, name, nic.local)
     sheet.take(asked, watch=asked.value("network.nic_xps_cpus", nic.entity) == 0)
+
+
+def _tell_queue_length(sheet: FactSheet, entity: Entity) -> None:
+    length = f"{_NET}/{entity.key}/tx_queue_len"
+    sheet.read("network.nic_tx_queue_length", length, number, entity, setting=f"file:/{length}")
 
 
 def _tell_offloads(sheet: FactSheet, entity: Entity) -> None:
@@ -221,9 +228,6 @@ def _tell_identity(sheet: FactSheet, nic: Nic, name: str) -> None:
         sheet.tell("network.nic_rx_queues", float(len(queues)), entity)
     else:
         sheet.miss("network.nic_rx_queues", "the kernel lists no receive queue", entity)
-    sheet.read("network.nic_mtu", f"{folder}/mtu", number, entity, setting=f"file:/{folder}/mtu")
-    length = f"{folder}/tx_queue_len"
-    sheet.read("network.nic_tx_queue_length", length, number, entity, setting=f"file:/{length}")
     _read_speed(sheet, folder, entity)
     tell_driver(sheet, name)
     now, fastest = (sheet.value(f"network.nic_speed{which}", entity) for which in ("", "_max"))

@@ -9,14 +9,17 @@ from unveil.detection.demand import staying
 from unveil.detection.detector_input import Trait, select
 from unveil.features.catalogue import FEATURES
 from unveil.features.feature import Trouble
-from unveil.features.load import BUSY, INSTEAD, WAITS, WORK, is_load
+from unveil.features.load import BUSY, INSTEAD, QUEUES, WAITS, WORK, is_load
 from unveil.records.feature import FeatureId, FeatureLayout
 from unveil.records.subsystem import Subsystem
 
 WORKED, BUSY_SHARE, WAITED = next(iter(WORK)), BUSY[0], "storage.psi_some.rate"
 HUGE, SMALL = "memory.thp_fault_alloc.rate", "memory.page_faults.rate"
 RETRANSMITTED, FREE = "network.tcp_retrans.rate", "memory.swap_free_share.last"
-NAMES = (WORKED, BUSY_SHARE, WAITED, HUGE, SMALL, RETRANSMITTED, FREE)
+QUEUED = QUEUES[0]
+NAMES = (WORKED, BUSY_SHARE, WAITED, HUGE, SMALL, RETRANSMITTED, FREE, QUEUED)
+
+LABELS = ("work", "busy", "wait", "huge", "small", "again", "free", "queue")
 
 
 def trait(feature: FeatureId) -> Trait:
@@ -27,7 +30,7 @@ def trait(feature: FeatureId) -> Trait:
 def shown(name: str, **trends: float) -> float:
     """Return what a slow detector sees of a feature, the trends of which are given by the names above."""
     scope = select(FeatureLayout(tuple(map(FeatureId, NAMES))), trait)
-    trend = np.array([trends.get(label, 0.0) for label in ("work", "busy", "wait", "huge", "small", "again", "free")])
+    trend = np.array([trends.get(label, 0.0) for label in LABELS])
     return float(staying(scope, trend)[scope.place[name]])
 
 
@@ -43,6 +46,21 @@ def shown(name: str, **trends: float) -> float:
 )
 def test_less_work_counts_unless_less_was_wanted(trends: dict[str, float], seen: bool) -> None:
     assert (shown(WORKED, **trends) == trends["work"]) is seen
+
+
+@pytest.mark.parametrize(
+    ("trends", "seen"),
+    [
+        ({"queue": 0.4, "work": -0.3}, True),  # a neighbour took the CPUs
+        ({"queue": 0.4}, False),  # a busier host
+        ({"queue": 0.4, "work": 0.3}, False),  # that gets more done for it
+        ({"queue": 0.4, "work": -0.05}, False),  # or hardly less
+        ({"queue": 0.4, "work": -5.0}, False),  # other work than before
+        ({"queue": -0.4, "work": -0.3}, False),  # nobody waits: less was wanted
+    ],
+)
+def test_a_queue_for_the_cpus_counts_where_less_gets_done(trends: dict[str, float], seen: bool) -> None:
+    assert (shown(QUEUED, **trends) == trends["queue"]) is seen
 
 
 def test_fewer_huge_pages_count_where_small_ones_take_their_place_and_so_does_the_way_back() -> None:
@@ -79,7 +97,7 @@ def test_what_is_absent_stays_absent_and_excuses() -> None:
 
 
 def test_what_is_named_here_is_seen_by_the_detectors() -> None:
-    named = {*WORK, *BUSY, *WAITS, *INSTEAD, *INSTEAD.values()}
+    named = {*WORK, *BUSY, *QUEUES, *WAITS, *INSTEAD, *INSTEAD.values()}
     assert [name for name in named if not FEATURES[name].detect] == []
-    assert [name for name in (*WORK, *INSTEAD) if is_load(name)] == []
+    assert [name for name in (*WORK, *QUEUES, *INSTEAD) if is_load(name)] == []
     assert {FEATURES[name].trouble for name in WORK} == {Trouble.DOWN}

@@ -3,6 +3,7 @@
 A neighbour that takes CPU time or memory bandwidth leaves hardly a trace but that the work of this host advances more
 slowly. So a fall of what gets done counts for the slow detectors, and is excused where the host has less to do: where
 its CPUs are less busy than usual, and nothing waits more than usual. What has stopped altogether is not slow but over.
+The other way round, a longer queue for the CPUs is a busier host, and counts where less gets done meanwhile.
 The excuse is for what is judged, not for the past: a range that the work has had is ordinary, whatever the reason.
 """
 
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unveil.features.load import BUSY, INSTEAD, WAITS, WORK
+from unveil.features.load import BUSY, INSTEAD, QUEUES, WAITS, WORK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,6 +44,8 @@ def staying(scope: DetectorInput, trend: NDArray[np.float64]) -> NDArray[np.floa
     for at in _places(scope, WORK):
         if shown[at] < -_OVER or not wanted:
             shown[at] = np.nan
+    if not _slower(scope, trend):
+        shown[_places(scope, QUEUES)] = np.nan
     for name, instead in INSTEAD.items():
         if not _swapped(scope, trend, name, instead):
             shown[_places(scope, (name,))] = np.nan
@@ -53,6 +56,11 @@ def _wanted(scope: DetectorInput, trend: NDArray[np.float64]) -> bool:
     """Return whether as much is wanted of the host as usual, as far as is known."""
     busy = any(trend[at] > -_LESS for at in _places(scope, BUSY))
     return busy or any(trend[at] > _LESS for at in _places(scope, WAITS))
+
+
+def _slower(scope: DetectorInput, trend: NDArray[np.float64]) -> bool:
+    """Return whether less gets done than usual, but something does."""
+    return any(-_OVER <= trend[at] < -_MORE for at in _places(scope, WORK))
 
 
 def _swapped(scope: DetectorInput, trend: NDArray[np.float64], name: str, instead: str) -> bool:

@@ -44,6 +44,8 @@ WORK = {"cpu.work_moved.rate": 0.03}
 least sigma in log1p units: what is a twentieth slower has to be told."""
 INSTEAD = {"memory.thp_fault_alloc.rate": "memory.page_faults.rate"}
 """What comes with the work, so that less of it means something only where there is more of another instead."""
+QUEUES = ("cpu.psi_some.rate",)
+"""What rises with the load as well, and tells how well the work is done only where less of it gets done."""
 BUSY = ("cpu.busy.rate",)
 """What falls where less is wanted of the host."""
 WAITS = ("cpu.psi_some.rate", "memory.psi_some.rate", "storage.psi_some.rate")
@@ -54,4 +56,4 @@ COUNTS = frozenset(("1/s", "tasks", "requests"))
 
 def is_load(name: str) -> bool:
     """Return whether a feature tells how much is done."""
-    return name.startswith(LOAD)
+    return name.startswith(LOAD) and name not in QUEUES

@@ -55,7 +55,7 @@ mount -t cgroup2 cgroup /sys/fs/cgroup
 ip link set lo up
 stty -F /dev/ttyS1 raw
 cd /root
-python {CHECKOUT}/tests/guest/inside.py > /dev/ttyS1
+python {CHECKOUT}/tests/guest/PROGRAM > /dev/ttyS1
 poweroff -f
 """
 
@@ -131,8 +131,15 @@ def _entry(name: str, mode: int, content: bytes) -> bytes:
     return head + bytes(-len(head) % 4) + content + bytes(-len(content) % 4)
 
 
-def disk(busybox: Path, target: Path, scratch: Path) -> None:
-    """Write the guest's disk, with an ext4 file system."""
+def disk(
+    busybox: Path, target: Path, scratch: Path, *, program: str = "inside.py", packages: tuple[str, ...] = ()
+) -> None:
+    """Write the guest's disk, with an ext4 file system.
+
+    Args:
+        program: what runs in the guest, of the files beside this one.
+        packages: what it needs beside ``PACKAGES``.
+    """
     base = Path(os.path.realpath(sys.executable))
     root = scratch / "root"
     for name in ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "dev", "proc", "sys", "tmp", "run", "root", "etc",
@@ -141,7 +148,7 @@ def disk(busybox: Path, target: Path, scratch: Path) -> None:
     for name in ("bin", "sbin", "lib", "lib64"):
         (root / name).symlink_to(f"usr/{name}")
     site = _python(root, base)
-    _packages(site)
+    _packages(site, (*PACKAGES, *packages))
     for part in PARTS:
         _tree(PROJECT / part, root / CHECKOUT.lstrip("/") / part, "__pycache__")
     _only(root / CHECKOUT.lstrip("/"), {fault.fingerprint for fault in FAULTS})
@@ -154,7 +161,7 @@ def disk(busybox: Path, target: Path, scratch: Path) -> None:
     shutil.copy2(busybox, root / "usr/bin/busybox")
     for name in ("sh", "mount", "mkdir", "ip", "stty", "poweroff", "cat", "ls", "ps", "sleep", "rm", "chmod", "id"):
         (root / "usr/bin" / name).symlink_to("busybox")
-    (root / "usr/sbin/init").write_text(SECOND_INIT)
+    (root / "usr/sbin/init").write_text(SECOND_INIT.replace("PROGRAM", program))
     (root / "usr/sbin/init").chmod(0o755)
     (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
     (root / "etc/group").write_text("root:x:0:\ntty:x:5:\n")
@@ -224,9 +231,9 @@ def _python(root: Path, base: Path) -> Path:
     return site
 
 
-def _packages(site: Path) -> None:
+def _packages(site: Path, wanted: tuple[str, ...]) -> None:
     own = Path(sysconfig.get_path("platlib"))
-    for pattern in (*PACKAGES, *(f"{name}-*.dist-info" for name in ("unveil", *PACKAGES))):
+    for pattern in (*wanted, *(f"{name}-*.dist-info" for name in ("unveil", *wanted))):
         for path in own.glob(pattern):
             if path.is_dir():
                 _tree(path, site / path.name, *NOT_OF_PACKAGES)

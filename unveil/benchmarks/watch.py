@@ -29,8 +29,8 @@ from pathlib import Path
 from unveil.engine.client import Client
 from unveil.errors import WatcherAbsentError
 
-BUDGET_CPU = 1.0  # % of one core
-BUDGET_RSS = 60.0  # MB
+BUDGET_CPU = 0.4  # % of one core, on a host of two CPUs
+BUDGET_RSS = 48.0  # MB
 _PAGE_KB, _HUGE_KB = 4, 2048
 SLICES = 12
 TICK_SPAN_S = 0.12  # holds one tick for sure, seldom two

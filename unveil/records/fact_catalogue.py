@@ -202,7 +202,7 @@ _GPU = _kinds(
 
 _CGROUP = _kinds(
     EntityKind.CGROUP,
-    ("cpu.cgroup_kind", _TEXT, "", "container, vm, service, slice, job or other"),
+    ("cpu.cgroup_kind", _TEXT, "", "container, vm, service, slice (it holds others), job or other"),
     ("cpu.cgroup_runtime", _TEXT, "", "what made it: docker, containerd, cri-o, podman, libvirt, systemd, slurm, …"),
     ("cpu.cgroup_name", _TEXT, "", "the name its maker chose; hostile text"),
     ("cpu.cgroup_quota", _NUMBER, "cores", "CPU time it may use"),

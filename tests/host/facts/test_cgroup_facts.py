@@ -108,3 +108,15 @@ def test_a_process_that_comes_to_an_empty_cgroup_takes_its_cpus(two_nodes: Tree)
     assert reader.read().value("cpu.cgroup_cpus", left) is None
     two_nodes.write("sys/fs/cgroup/left/cgroup.procs", "4711\n")
     assert reader.read().value("cpu.cgroup_cpus", left) == "1"
+
+
+def test_a_cgroup_that_holds_others_is_a_slice_as_long_as_it_does(two_nodes: Tree) -> None:
+    reader, above = _grown(two_nodes, 2), Entity(EntityKind.CGROUP, "/c01")
+    assert reader.read().value("cpu.cgroup_kind", above) == "other"
+    two_nodes.cgroup("sys/fs/cgroup/c01/below", cpu__max="100000 100000")
+    table = reader.read()
+    assert table.value("cpu.cgroup_kind", above) == "slice"
+    assert table.value("cpu.cgroup_kind", Entity(EntityKind.CGROUP, "/c01/below")) == "other"
+    (two_nodes.folder / "sys/fs/cgroup/c01/below/cpu.max").unlink()
+    (two_nodes.folder / "sys/fs/cgroup/c01/below").rmdir()
+    assert reader.read().value("cpu.cgroup_kind", above) == "other"

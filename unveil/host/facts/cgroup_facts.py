@@ -40,6 +40,7 @@ class CgroupFacts:
         self._mounts: CgroupMounts | None = None
         self._walk = Looks(root)
         self._there: dict[str, str] = {}  # key → path, of all
+        self._holders: frozenset[str] = frozenset()  # keys of those that hold others
         self._preferred: frozenset[str] = frozenset()
         self._parts: dict[str, Part] = {}  # of those that have facts
         self._turn = 0
@@ -62,7 +63,8 @@ class CgroupFacts:
         changed = before.keys() != frozenset(self.keys)
         for key in self.keys:
             if (part := before.get(key)) is None:
-                told = partial(tell_cgroup, mounts=mounts, path=self._there.get(key, key), key=key)
+                path, holds = self._there.get(key, key), key in self._holders
+                told = partial(tell_cgroup, mounts=mounts, path=path, key=key, holds=holds)
                 part = Part(self._root, told)
             elif key in mine:
                 changed |= part.refresh()
@@ -87,6 +89,8 @@ class CgroupFacts:
         if not same:
             self._walk = Looks(self._root)
             self._there = {cgroup_key(path): path for path in find_cgroups(self._walk, mounts)}
+            before, self._holders = self._holders, frozenset(_above(path) for path in self._there.values())
+            self._parts = {key: part for key, part in self._parts.items() if key not in before ^ self._holders}
         if not same or preferred != self._preferred:
             limit = max(MAX_CGROUPS, len(follow))
             there = {*self._there, *follow} if mounts.by_controller else set[str]()
@@ -102,6 +106,11 @@ class CgroupFacts:
         else:
             sheet.miss("cpu.cgroup_count", "no cgroup hierarchy with cpu, memory or cpuset is mounted")
         return sheet
+
+
+def _above(path: str) -> str:
+    """Return the key of the cgroup that holds another one; empty for the root."""
+    return cgroup_key(path.rpartition("/")[0])
 
 
 def _tell_home(sheet: FactSheet, entity: Entity, home: Home) -> None:

@@ -73,15 +73,17 @@ class _Place:
             self.sheet.miss(name, f"{file} reads {text[:40]!r}", self.entity, setting=setting)
 
 
-def tell_cgroup(sheet: FactSheet, *, mounts: CgroupMounts, path: str, key: str) -> None:
+def tell_cgroup(sheet: FactSheet, *, mounts: CgroupMounts, path: str, key: str, holds: bool) -> None:
     """Tell what one cgroup is and what limits it.
 
     Args:
         path: below each hierarchy.
         key: the same as text; see ``cgroup_key``.
+        holds: others are in it, whose CPU time and memory are counted as its own: one that its path does not tell of
+            is a slice then.
     """
     place = _Place(sheet=sheet, mounts=mounts, path=path, key=key, entity=Entity(EntityKind.CGROUP, key))
-    _tell_identity(place)
+    _tell_identity(place, holds=holds)
     _read_cpu(place)
     _read_memory(place)
     _read_io(place)
@@ -103,9 +105,10 @@ def tell_dying(sheet: FactSheet, mounts: CgroupMounts) -> None:
         sheet.miss("memory.dying_cgroups", "only the second version of cgroups counts them")
 
 
-def _tell_identity(place: _Place) -> None:
+def _tell_identity(place: _Place, *, holds: bool) -> None:
     identity = identify(place.key)
-    place.sheet.tell("cpu.cgroup_kind", identity.kind, place.entity)
+    kind = "slice" if holds and identity.kind == "other" else identity.kind
+    place.sheet.tell("cpu.cgroup_kind", kind, place.entity)
     place.sheet.tell("cpu.cgroup_name", identity.name, place.entity)
     if identity.runtime is None:
         place.sheet.miss("cpu.cgroup_runtime", "its path does not tell what made it", place.entity)

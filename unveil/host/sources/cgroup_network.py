@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from unveil.errors import SourceAbsentError
 from unveil.host.parsers.namespace_counters import Selection, parse_counters
 from unveil.host.source import SLOWER, Feed, Source, Surroundings
-from unveil.records.metric import Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Kind, declare
 
 if TYPE_CHECKING:
     from unveil.host.namespaces import Member, Place, Texts
@@ -40,14 +39,13 @@ _CORE_SHARE = 0.0006  # at five seconds three milliseconds: some dozen busy cont
 _READ_BYTES = 6000  # what the kernel writes down for one namespace, of which hardly anything is kept
 
 METRICS = tuple(
-    Metric(
-        name=f"network.{name}",
-        subsystem=Subsystem.NETWORK,
-        unit="1",
-        kind=Kind.COUNTER,
-        labels=("cgroup",),
+    declare(
+        f"network.{name}",
+        Kind.COUNTER,
+        "1",
+        f"{meaning}, in its own network namespaces",
         source=f"/proc/PID/net/{_FILE_OF[protocol]}",
-        meaning=f"{meaning}, in its own network namespaces",
+        labels=("cgroup",),
     )
     for (protocol, _), (name, meaning) in _COUNTERS.items()
 )

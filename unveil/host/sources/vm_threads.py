@@ -18,8 +18,7 @@ from unveil.errors import SourceAbsentError
 from unveil.host.facts.cgroup_names import identify
 from unveil.host.parsers.text import Reading
 from unveil.host.source import SLOWER, Feed, Source, Surroundings
-from unveil.records.metric import Channel, Kind, Metric
-from unveil.records.subsystem import Subsystem
+from unveil.records.metric import Channel, Kind, declare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,25 +39,23 @@ _ROLES = {"vcpu": "a virtual CPU", "vhost": "a thread that carries a guest's pac
 
 METRICS = (
     *(
-        Metric(
-            name=f"cpu.{role}_{name}",
-            subsystem=Subsystem.CPU,
-            unit=unit,
-            kind=Kind.COUNTER,
-            labels=("cgroup", role),
+        declare(
+            f"cpu.{role}_{name}",
+            Kind.COUNTER,
+            unit,
+            meaning.format(who),
             source="/proc/PID/task/TID/schedstat",
-            meaning=meaning.format(who),
+            labels=("cgroup", role),
         )
         for role, who in _ROLES.items()
         for name, (unit, _, meaning) in _METRICS.items()
     ),
-    Metric(
-        name="cpu.guest",
-        subsystem=Subsystem.CPU,
-        unit="s",
-        kind=Kind.COUNTER,
+    declare(
+        "cpu.guest",
+        Kind.COUNTER,
+        "s",
+        "time in which CPUs ran code of guests; it is in user and nice already, and 0 where they are emulated",
         source="/proc/stat",
-        meaning="time in which CPUs ran code of guests; it is in user and nice already, and 0 where they are emulated",
     ),
 )
 _GUEST = (9, 11)  # guest and guest_nice, after the name and the eight states

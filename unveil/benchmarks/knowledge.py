@@ -197,7 +197,9 @@ def _rest(child: LoadChild, most_s: float) -> int:
 def _edit(path: Path) -> None:
     text = path.read_text()
     old, new = ("level: low", "level: high") if "level: low" in text else ("level: high", "level: low")
-    path.write_text(text.replace(old, new))
+    part = path.with_name(f".{path.name}.swp")
+    part.write_text(text.replace(old, new))
+    part.rename(path)  # as editors save: nobody sees half of it
 
 
 def _followed(reloader: Reloader) -> tuple[float, float]:

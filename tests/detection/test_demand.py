@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unveil.detection.demand import staying
+from unveil.detection.demand import queues_alone, staying
 from unveil.detection.detector_input import Trait, select
 from unveil.features.catalogue import FEATURES
 from unveil.features.feature import Trouble
@@ -61,6 +61,16 @@ def test_less_work_counts_unless_less_was_wanted(trends: dict[str, float], seen:
 )
 def test_a_queue_for_the_cpus_counts_where_less_gets_done(trends: dict[str, float], seen: bool) -> None:
     assert (shown(QUEUED, **trends) == trends["queue"]) is seen
+
+
+def test_past_queues_alone_are_those_of_windows_in_which_no_less_got_done() -> None:
+    scope = select(FeatureLayout(tuple(map(FeatureId, NAMES))), trait)
+    past = np.zeros((2, len(NAMES)))
+    past[:, scope.place[QUEUED]] = 0.4
+    past[1, scope.place[WORKED]] = -0.3
+    alone = queues_alone(scope, past)
+    assert alone[:, scope.place[QUEUED]].tolist() == [True, False]
+    assert alone.sum() == 1
 
 
 def test_fewer_huge_pages_count_where_small_ones_take_their_place_and_so_does_the_way_back() -> None:

@@ -4,7 +4,8 @@ A neighbour that takes CPU time or memory bandwidth leaves hardly a trace but th
 slowly. So a fall of what gets done counts for the slow detectors, and is excused where the host has less to do: where
 its CPUs are less busy than usual, and nothing waits more than usual. What has stopped altogether is not slow but over.
 The other way round, a longer queue for the CPUs is a busier host, and counts where less gets done meanwhile.
-The excuse is for what is judged, not for the past: a range that the work has had is ordinary, whatever the reason.
+The excuse is for what is judged, not for the past: a range that the work has had is ordinary, whatever the reason. (But
+past queues alone are left out of the scores that an alarm level is taken from: a short past has new ones all the time.)
 """
 
 from __future__ import annotations
@@ -52,13 +53,22 @@ def staying(scope: DetectorInput, trend: NDArray[np.float64]) -> NDArray[np.floa
     return shown
 
 
+def queues_alone(scope: DetectorInput, trends: NDArray[np.floating]) -> NDArray[np.bool_]:
+    """Return which values of past trends are queues while no less got done, shape (windows, features)."""
+    alone = np.zeros(trends.shape, dtype=np.bool_)
+    columns = _places(scope, QUEUES)
+    if columns:
+        alone[:, columns] = [[not _slower(scope, row)] for row in trends]
+    return alone
+
+
 def _wanted(scope: DetectorInput, trend: NDArray[np.float64]) -> bool:
     """Return whether as much is wanted of the host as usual, as far as is known."""
     busy = any(trend[at] > -_LESS for at in _places(scope, BUSY))
     return busy or any(trend[at] > _LESS for at in _places(scope, WAITS))
 
 
-def _slower(scope: DetectorInput, trend: NDArray[np.float64]) -> bool:
+def _slower(scope: DetectorInput, trend: NDArray[np.floating]) -> bool:
     """Return whether less gets done than usual, but something does."""
     return any(-_OVER <= trend[at] < -_MORE for at in _places(scope, WORK))
 

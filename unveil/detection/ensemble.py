@@ -10,7 +10,7 @@ import numpy as np
 
 from unveil.detection.calibration import OF_A_RANGE, OF_TRENDS, Calibration
 from unveil.detection.catalogue import DETECTORS
-from unveil.detection.demand import staying, steady
+from unveil.detection.demand import queues_alone, staying, steady
 from unveil.detection.judgement import Judgement
 from unveil.detection.lens import Lens, Mounted
 from unveil.detection.model import TrainingSet
@@ -311,7 +311,9 @@ class Ensemble:
         chosen = np.flatnonzero(steady(reference.scope))
         kinds = tuple(kind for kind in self._kinds if kind.slow)
         floor = reference.scope.least(reference.centre)[chosen]
-        return held_out(reference.trends()[:, chosen], floor, kinds=kinds, estimators=None, gap=_PROBATION)
+        past = reference.trends()
+        excused = queues_alone(reference.scope, past)[:, chosen]
+        return held_out(past[:, chosen], floor, kinds=kinds, estimators=None, gap=_PROBATION, excused=excused)
 
     def _fit_own(self, reference: Reference) -> None:
         """Refit the detectors that need no training child, whenever the reference was refreshed."""

@@ -108,6 +108,7 @@ def test_a_source_over_budget_moves_down_pace_by_pace_and_says_so(procfs, active
         assert source.judge(5 * MS, 10 * MS)
         assert source.pace is pace
     assert "6.0 ms" in source.health().reason
+    assert source.health().read_us == 6000, "what it cost before is told until the slower pace has costs of its own"
     assert (source.health().tier, source.health().period_s) == (SLOWEST.tier, SLOWEST.period_s)
     assert not source.judge(5 * MS, 10 * MS)
 

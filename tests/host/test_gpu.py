@@ -33,7 +33,7 @@ def test_a_driver_that_hangs_makes_values_old_then_absent_and_never_holds_the_wa
     before = len(watch.blocks)
     nvml.state.update({"gpu0.delay.nvmlDeviceGetPowerUsage": 60})
     watch.until(lambda: (watch.last("gpu.nvml_latency", uuid) or 0.0) > 1.0)
-    assert watch.slowest_s < 0.005
+    assert watch.slowest_s < 0.5, "of the driver's 60 s: what a busy machine takes, and no wait"
     rows = [
         {metric: block.values[row, block.layout.column[Channel(metric, (("gpu", uuid),))]] for metric in METRICS_SEEN}
         for block in watch.blocks[before + 1 :]

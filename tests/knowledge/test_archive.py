@@ -157,7 +157,7 @@ def test_extended_headers_cost_nothing(kind: bytes) -> None:
     began = time.process_time()
     with pytest.raises(BadInputError, match="no plain file"):
         read_archive(gzip.compress(plain + gzip.decompress(PACK)))
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 30, "not the minutes"
 
 
 def test_headers_that_announce_headers_without_end_are_refused() -> None:

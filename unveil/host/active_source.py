@@ -47,6 +47,7 @@ class ActiveSource:
         self.parse_ns = 0.0
         self._surroundings = surroundings
         self._costs: deque[int] = deque(maxlen=_REMEMBERED)
+        self._cost_before = 0.0  # at the pace it had before, told until one at this pace is known
         self._absent = ""  # why there is nothing to open
         self._failed = ""  # why looking for it failed
         self._slowed = ""  # why it is read less often, or not at all
@@ -168,9 +169,13 @@ class ActiveSource:
         return True
 
     def _rest(self) -> None:
-        """Forget what was measured: another pace has other costs."""
+        """Let another pace be judged by its own costs only."""
+        self._cost_before = self._cost()
         self._costs.clear()
         self._calm = 0
+
+    def _cost(self) -> float:
+        return median(self._costs) if self._costs else self._cost_before
 
     def close(self) -> None:
         """Close all files."""
@@ -186,7 +191,7 @@ class ActiveSource:
             period_s=self.pace.period_s,
             files=sum(file.is_open for file in self.files),
             channels=sum(len(file.shape.readings) for file in self.files if file.is_open),
-            read_us=median(self._costs) / 1e3 if self._costs else 0.0,
+            read_us=self._cost() / 1e3,
             parse_us=self.parse_ns / 1e3,
             state=state,
             reason=reason,

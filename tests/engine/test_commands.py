@@ -155,7 +155,7 @@ def test_an_episode_that_cleared_or_that_a_filter_covers_is_not_planned_for(judg
         "fingerprints: [some_dirt]\neffect: no_remediation\nexpires: '2100-01-01'\n"
     )
     judged.ask("reload")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not judged.knowledge.current.filters and time.monotonic() < deadline:
         judged._housekeeping.second(time.monotonic_ns())
         time.sleep(0.05)

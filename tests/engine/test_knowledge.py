@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from unveil.records.knowledge import KnowledgeState
 
 
-def poll(knowledge: KnowledgeInUse, *, seconds: float = 20.0) -> tuple[KnowledgeState, bool]:
+def poll(knowledge: KnowledgeInUse, *, seconds: float = 60.0) -> tuple[KnowledgeState, bool]:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         state, replaced = knowledge.poll(time.time())

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def read(texts: KnowledgeTexts, root: Path, path: str) -> dict[str, Any]:
-    for _ in range(200):
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
         told = texts.ask(str(root), path)
         if not told["reading"]:
             return told

@@ -55,12 +55,34 @@ def test_an_unknown_verdict_is_no_quiet_window_but_misses_a_fault() -> None:
     assert told.counts == Counts(found=0, missed=8, false=0, quiet=4)
 
 
-def test_a_run_of_false_alarms_is_one_false_episode() -> None:
+def test_a_run_of_false_alarms_is_one_false_episode_over_the_time_that_was_judged() -> None:
     told = score("r", 24, [trace("!!..!!!.." + "." * 11, fault=None)], [FAULT])
-    assert told.false_a_day == pytest.approx(2 * 86_400 / 23)
+    assert (told.false_episodes.count, told.false_episodes.watched_s) == (2, 22)
+    assert told.false_a_day == pytest.approx(2 * 86_400 / 22)
     assert told.false_low is not None
     assert told.false_high is not None
-    assert told.false_low < told.false_a_day < told.false_high
+    assert told.false_most is not None
+    assert told.false_low < told.false_a_day < told.false_most < told.false_high
+    warming_up = score("r", 24, [trace("?" * 15 + "." * 5, fault=None)], [FAULT]).false_episodes
+    assert (warming_up.count, warming_up.watched_s) == (0, 5)
+
+
+def test_no_false_episode_in_some_time_is_at_most_three_in_it() -> None:
+    told = score("r", 24, [trace("." * 28, fault=None)] * 288, [FAULT])  # half a minute each
+    assert (told.false_episodes.count, told.false_episodes.watched_s, told.false_a_day) == (0, 8640, 0)
+    assert told.false_most == pytest.approx(30, rel=0.002)
+    none = score("r", 24, [trace("?" * 20, fault=None)], [FAULT])
+    assert (none.false_a_day, none.false_low, none.false_most) == (None, None, None)
+
+
+def test_an_alarm_that_outlasts_its_fault_is_one_false_episode_and_one_that_begins_anew_another() -> None:
+    after = Interval(from_s=20, to_s=40, labels=frozenset())
+    faulty = trace("." * 12 + "!" * 12 + "..!" + "." * 5)
+    told = score("r", 24, [replace(faulty, intervals=(*faulty.intervals, after))], [FAULT]).false_episodes
+    assert told.by_place == {NO_FAULT: 0, BEFORE: 0, AFTER: 2}
+    through = trace("." * 6 + "!" * 18 + "." * 4)  # it began before the fault and went on after it
+    told = score("r", 24, [replace(through, intervals=(*through.intervals, after))], [FAULT]).false_episodes
+    assert told.by_place == {NO_FAULT: 0, BEFORE: 1, AFTER: 0}
 
 
 def test_without_a_fault_there_is_no_f1_and_without_healthy_time_no_false_alarm() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unveil.knowledge.evaluation import PLACES, Counts
+from unveil.knowledge.evaluation import AFTER, PLACES, Counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from unveil.knowledge.comparison import AtShare, Named, Standing
     from unveil.knowledge.evaluation import DetectionScore
 
+HOUR_S = 3600.0
 Table = tuple[str, tuple[str, ...], list[tuple[object, ...]]]
 
 
@@ -59,6 +60,7 @@ def score_tables(scores: Sequence[DetectionScore], workloads: Mapping[str, str])
         ]
         found.append(("Time to the first alarm of each fault", ("rule", *(f"{label}>" for label in labels)), rows))
     found.append(_each_place(scores, rated=rated))
+    found.append(_false_episodes(scores, rated=rated))
     found += [_each_match(each, _name(each, rated=rated)) for each in scores[:1]]  # S is the same for all of them
     found += _each_workload(scores, workloads, rated=rated)
     found.append(_each_recording(scores, rated=rated))
@@ -75,6 +77,20 @@ def _each_place(scores: Sequence[DetectionScore], *, rated: bool) -> Table:
         for each in scores
     ]
     return "Healthy windows that alarmed, by where they are", ("rule", *(f"{place}>" for place in places)), rows
+
+
+def _false_episodes(scores: Sequence[DetectionScore], *, rated: bool) -> Table:
+    rows: list[tuple[object, ...]] = [
+        (
+            _name(each, rated=rated), f"{own.watched_s / HOUR_S:.2f}", own.count, own.by_place[AFTER],
+            "-" if each.false_a_day is None else f"{each.false_a_day:.3g}",
+            "-" if each.false_most is None else f"{each.false_most:.3g}", own.fires,
+        )
+        for each in scores
+        for own in (each.false_episodes,)
+    ]  # fmt: skip
+    columns = ("rule", "hours>", "episodes>", "after a fault>", "a day>", "at most (95 %)>", "fingerprints fired>")
+    return "False episodes, in the healthy hours that were judged", columns, rows
 
 
 def _healthy(counts: Counts) -> int:

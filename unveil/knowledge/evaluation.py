@@ -2,7 +2,9 @@
 
 A window counts for an interval that it lies in entirely. In the time of a fault an anomalous window is right, in
 healthy time it is a false alarm; a verdict that is unknown (warming up) is neither right nor a false alarm, but a
-faulty window that it leaves out is missed. A run of false alarms counts as one false episode.
+faulty window that it leaves out is missed. A run of alarms that reaches into healthy time counts as one false episode;
+it ends with the next window that does not alarm. How many a day is told over the healthy time that was judged: whoever
+is still warming up cannot be wrong.
 
 Windows overlap and those of one recording resemble each other, so they are no independent trials: the interval of F1
 is that of a bootstrap over whole recordings (Efron, "Bootstrap Methods", Ann. Statist. 1979), with a fixed seed.
@@ -95,6 +97,30 @@ class Matched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FalseEpisodes:
+    """How often a healthy host was called anomalous.
+
+    Attributes:
+        watched_s: healthy time that was judged, in seconds.
+        by_place: one of PLACES → the false episodes that begin to be false there.
+        fires: fingerprints that fired in healthy time.
+    """
+
+    watched_s: float
+    by_place: dict[str, int]
+    fires: int
+
+    @property
+    def count(self) -> int:
+        """Return all of them."""
+        return sum(self.by_place.values())
+
+    def a_day(self, count: float) -> float | None:
+        """Return what so many are in a day; None without healthy time."""
+        return count * DAY_S / self.watched_s if self.watched_s else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DetectionScore:
     """How one combination did over all recordings; None where there is nothing to take a figure from.
 
@@ -103,7 +129,9 @@ class DetectionScore:
         allowed: false alarms a day that its thresholds were set for.
         view: from where the recordings were looked at; empty for the host itself.
         f1_low, f1_high: 95 % interval of ``counts.f1``, by bootstrap over recordings; None for fewer than three.
-        false_a_day, false_low, false_high: runs of false alarms per healthy day, with the 95 % interval.
+        false_episodes: runs of false alarms, over how much healthy time.
+        false_a_day, false_low, false_high: the same per healthy day, with the 95 % interval.
+        false_most: how many a day there are at most, with 95 % confidence: of none in T days, 3/T.
         first_s: median seconds from the start of a fault to the end of its first anomalous window.
         seen, faults: faulty intervals with an anomalous window, and all of them.
         by_label: fault → its counts.
@@ -119,9 +147,11 @@ class DetectionScore:
     counts: Counts
     f1_low: float | None
     f1_high: float | None
+    false_episodes: FalseEpisodes
     false_a_day: float | None
     false_low: float | None
     false_high: float | None
+    false_most: float | None
     first_s: float | None
     seen: int
     faults: int
@@ -154,21 +184,22 @@ def score(
     """
     each = [_counts(trace) for trace in traces]
     low, high = _bootstrap(each)
-    healthy_days = sum(_seconds(trace, faulty=False) for trace in traces) / DAY_S
-    episodes = sum(_false_episodes(trace) for trace in traces)
-    few, many = poisson_interval(episodes)
     firsts = [first for trace in traces for _, first in _firsts(trace)]
     told = [first for first in firsts if first is not None]
     figures = next(each for each in report(traces, fingerprints).scores if each.fingerprint == ANY)
+    episodes = _false_episodes(traces, fires=figures.false_fires)
+    few, many = poisson_interval(episodes.count)
     return DetectionScore(
         rule=rule,
         allowed=allowed,
         counts=sum(each, Counts()),
         f1_low=low,
         f1_high=high,
-        false_a_day=episodes / healthy_days if healthy_days else None,
-        false_low=few / healthy_days if healthy_days else None,
-        false_high=many / healthy_days if healthy_days else None,
+        false_episodes=episodes,
+        false_a_day=episodes.a_day(episodes.count),
+        false_low=episodes.a_day(few),
+        false_high=episodes.a_day(many),
+        false_most=episodes.a_day(poisson_interval(episodes.count, confidence=0.9)[1]),
         first_s=median(told) if told else None,
         seen=len(told),
         faults=len(firsts),
@@ -204,12 +235,15 @@ def _counts(trace: Trace) -> Counts:
 def _false_by_place(traces: Sequence[Trace]) -> dict[str, Counts]:
     told = dict.fromkeys(PLACES, Counts())
     for trace in traces:
-        begins = [interval.from_s for interval in trace.intervals if interval.labels]
         for window in _inside(trace, faulty=False):
             if window.judged:
-                place = NO_FAULT if not begins else BEFORE if window.end_s <= min(begins) else AFTER
-                told[place] += Counts(false=int(window.anomalous), quiet=int(not window.anomalous))
+                told[_place(trace, window)] += Counts(false=int(window.anomalous), quiet=int(not window.anomalous))
     return told
+
+
+def _place(trace: Trace, window: SeenWindow) -> str:
+    begins = [interval.from_s for interval in trace.intervals if interval.labels]
+    return NO_FAULT if not begins else BEFORE if window.end_s <= min(begins) else AFTER
 
 
 def _by_label(traces: Sequence[Trace]) -> dict[str, Counts]:
@@ -255,18 +289,22 @@ def _bootstrap(each: Sequence[Counts]) -> tuple[float | None, float | None]:
     return values[int(0.025 * len(values))], values[min(int(0.975 * len(values)), len(values) - 1)]
 
 
-def _seconds(trace: Trace, *, faulty: bool) -> float:
-    return sum(
-        max(0.0, min(each.to_s, trace.seconds) - each.from_s) for each in trace.intervals if bool(each.labels) is faulty
-    )
-
-
-def _false_episodes(trace: Trace) -> int:
-    episodes, before = 0, False
-    for window in _inside(trace, faulty=False):
-        episodes += window.anomalous and not before
-        before = window.anomalous
-    return episodes
+def _false_episodes(traces: Sequence[Trace], *, fires: int) -> FalseEpisodes:
+    """Return the runs of alarms that reach into healthy time; a run lasts until a window does not alarm."""
+    watched_s, by_place = 0.0, dict.fromkeys(PLACES, 0)
+    for trace in traces:
+        healthy = set(map(id, _inside(trace, faulty=False)))
+        before_s, counted = None, False
+        for window in trace.windows:
+            counted = counted and window.anomalous
+            if id(window) in healthy and window.judged:
+                length_s = window.end_s - window.start_s  # a window tells of the time since the one before
+                watched_s += length_s if before_s is None else min(window.end_s - before_s, length_s)
+                if window.anomalous and not counted:
+                    by_place[_place(trace, window)] += 1
+                    counted = True
+            before_s = window.end_s
+    return FalseEpisodes(watched_s=watched_s, by_place=by_place, fires=fires)
 
 
 def _first_by_label(traces: Sequence[Trace]) -> dict[str, float | None]:

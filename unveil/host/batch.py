@@ -1,6 +1,6 @@
 """Batch: the texts of one pace, several ticks at once, into one matrix of values.
 
-All texts are joined and every number is taken out of them in one numpy call, behind one guard; see
+All texts of some ticks are joined and every number is taken out of them in one numpy call, behind one guard; see
 ``parsers/shape.py`` for what the guard holds and ``parsers/text.py`` for what the numbers mean.
 """
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _NONE = np.empty(0, np.intp)
 _NO_NUMBERS = np.empty(0, np.int64)
 _NO_SCALES = np.empty(0, np.float64)
+_AT_ONCE = 1 << 15  # bytes of text, or of numbers: they stay in the nearest cache, and on the heap (``keep_little``)
 _SEPARATOR = b"\x1e"  # between texts: no kernel file holds one, and it stays in the skeleton
 
 
@@ -52,6 +53,7 @@ class Batch:
         self.columns = tuple(columns)
         self._skeleton = _SEPARATOR.join([shape.skeleton for shape in shapes])
         self._count = offset
+        self._at_once = max(1, _AT_ONCE // max(1, 8 * offset, sum(len(shape.text) for shape in shapes)))  # rows
         self._pins = np.concatenate(pins)
         self._pinned = np.concatenate([_NO_NUMBERS, *(shape.pinned for shape in shapes)])
         self._take = np.concatenate(take)
@@ -72,6 +74,15 @@ class Batch:
         Returns:
             Shape (rows, channels). NaN for a number beyond ``NO_NUMBER`` and for a sum with one.
         """
+        parts: list[NDArray[np.float64]] = []
+        for first in range(0, max(1, len(rows)), self._at_once):
+            part = self._decode(rows[first : first + self._at_once])
+            if part is None:
+                return None
+            parts.append(part)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _decode(self, rows: Sequence[Sequence[bytes]]) -> NDArray[np.float64] | None:
         text = _SEPARATOR.join([_SEPARATOR.join(row) for row in rows])
         if skeleton_of(text) != _SEPARATOR.join([self._skeleton] * len(rows)):
             return None

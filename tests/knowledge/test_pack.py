@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from unveil.knowledge.pack import MAX_FILE_BYTES, read_pack
+from unveil.knowledge import pack as packing
+from unveil.knowledge.pack import MAX_FILE_BYTES, read_pack, stamp_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +35,30 @@ def test_the_digest_is_of_names_and_contents_and_of_nothing_else(kb: Path) -> No
     assert read_pack(kb).digest == first
     (kb / FILE).rename(kb / "fingerprints/gpu/other.yml")
     assert read_pack(kb).digest != first
+
+
+def test_a_stamp_is_another_one_after_each_kind_of_change(kb: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "_SETTLED_S", 0.0)
+    stamps = [stamp_of(kb)]
+    assert stamps == [stamp_of(kb)]
+    text = (kb / FILE).read_text()
+    (kb / FILE).write_text(f"{text} ")
+    stamps.append(stamp_of(kb))
+    (kb / "fingerprints/gpu/new.yml").write_text(f"{text} ")
+    stamps.append(stamp_of(kb))
+    (kb / "fingerprints/gpu/new.yml").replace(kb / FILE)
+    stamps.append(stamp_of(kb))
+    (kb / FILE).unlink()
+    stamps.append(stamp_of(kb))
+    (kb / FILE).mkdir()
+    stamps.append(stamp_of(kb))
+    assert len(set(stamps)) == len(stamps)
+    assert all(stamps)
+
+
+def test_of_what_has_just_changed_there_is_no_stamp(kb: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "_SETTLED_S", 86_400.0)
+    assert stamp_of(kb) == ""
 
 
 def test_a_link_inside_is_followed_and_a_loop_is_not(kb: Path) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from unveil.knowledge.reload import Reloader, ReloadOutcome
+from unveil.knowledge.pack import read_pack
+from unveil.knowledge.reload import THOROUGH, Reloader, ReloadOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from unveil.knowledge.knowledge_base import KnowledgeBase
     from unveil.knowledge.load_child import LoadChild
+    from unveil.knowledge.pack import Pack
 
 POWER = "fingerprints/gpu/power_limit_low.yml"
 WAIT_S = 10.0  # the machine may be busy; what is promised is a second
@@ -217,6 +219,35 @@ def test_what_inotify_misses_the_rescan_finds(kb: Path, child: LoadChild) -> Non
         assert threshold(usable(reloader)) == 0.78
     finally:
         reloader.close()
+
+
+def test_a_rescan_reads_the_files_when_the_kernel_tells_of_a_change_and_else_now_and_then(
+    kb: Path, child: LoadChild, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+
+    def counted(root: Path) -> Pack:
+        read.append(root)
+        return read_pack(root)
+
+    monkeypatch.setattr("unveil.knowledge.reload.read_pack", counted)
+    monkeypatch.setattr("unveil.knowledge.pack._SETTLED_S", 0.0)
+    reloader = Reloader(kb, child=child)
+
+    def rescanned() -> tuple[str, int]:
+        reloader._seen = reloader._content()
+        return reloader._seen, len(read)
+
+    first = rescanned()
+    assert first == (read_pack(kb).digest, 1)
+    assert rescanned() == first
+    edit(kb, "gte: 0.6", "gte: 0.785")
+    second = rescanned()
+    assert second == (read_pack(kb).digest, 2)
+    assert second[0] != first[0]
+    for _ in range(THOROUGH):
+        third = rescanned()
+    assert third == (second[0], 3)
 
 
 def test_a_person_who_asks_need_not_wait_for_quiet(kb: Path, reloader: Reloader) -> None:

@@ -7,6 +7,7 @@ stays in use and is shown as stale, with the first problem and since when.
 
 Nothing is believed but contents: an event says *look*, never *what*. So atomic renames, a folder replaced as a whole, a
 symbolic link that is swapped and a change that inotify missed (seen by the rescan every 30 s) all end in the same look.
+A rescan reads what has another inode, size or time of change than at the last one; every ten minutes it reads all.
 The rescan also sees to it that there is a loader that knows the folder, so that the next edit is a quick one; where it
 breaks again and again though nothing changes, tries come ever more seldom.
 """
@@ -39,7 +40,7 @@ from watchdog.observers import Observer
 
 from unveil.knowledge.knowledge_base import KnowledgeBase, Loaded, state_of
 from unveil.knowledge.load_child import LoadChild, LoadFailedError
-from unveil.knowledge.pack import READ_FOLDERS, read_pack
+from unveil.knowledge.pack import READ_FOLDERS, read_pack, stamp_of
 from unveil.records.problem import Gravity, Problem
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 QUIET_S = 0.25
 CAP_S = 2.0
 RESCAN_S = 30.0
+THOROUGH = 20  # rescans, of which one reads the files whatever the kernel tells of them
 LONGEST_PAUSE_S = 3600.0  # between two tries of a loader that breaks, or is lost, though nothing changes
 JOIN_S = 10.0  # a thread that a dead file server holds is left behind
 MAX_TOLD = 50  # errors that a state carries; nobody reads more, and it goes into the journal
@@ -132,6 +134,8 @@ class Reloader:
         self._generation = 0
         self._digest = ""  # of what was loaded last
         self._seen = ""  # of what was looked at last, though it may not have been loaded
+        self._stamp = ""  # of the same, as the kernel tells it; empty where that may not be all
+        self._rescans = 0
         self._broke = ""  # why it was not
         self._pause_s = rescan_s
         self._again_s = 0.0
@@ -260,7 +264,7 @@ class Reloader:
         if told:
             self._pause_s, self._again_s = self._rescan_s, 0.0
         else:
-            seen = read_pack(self._root).digest
+            seen = self._content()
             if seen == self._seen and not self._wanting():
                 return
             self._seen = seen
@@ -278,6 +282,16 @@ class Reloader:
         if loaded.knowledge is not None:
             self._generation += 1
         self._publish(loaded)
+
+    def _content(self) -> str:
+        """Return the digest of what the folder holds, read only where the kernel tells of something new, mostly."""
+        self._rescans += 1
+        stamp, before = stamp_of(self._root), self._stamp  # first: what changes meanwhile has another one
+        if stamp and stamp == before and self._rescans % THOROUGH:
+            return self._seen
+        seen = read_pack(self._root).digest
+        self._stamp = stamp
+        return seen
 
     def _wanting(self) -> bool:
         """Return whether to load though nothing changed: the last try failed, or the child was lost.

@@ -41,9 +41,11 @@ def spread(residuals: NDArray[np.floating], *, least: int = MIN_VALUES) -> NDArr
         return np.full(residuals.shape[1], np.nan)
     outer = np.maximum(np.ceil(_TAIL * count), 1).astype(np.intp)
     low, high = _pick(ordered, outer), _pick(ordered, count - 1 - outer)
-    pulled = np.clip(np.nan_to_num(ordered.astype(np.float64)), low[:, None], high[:, None])
+    pulled = ordered.astype(np.float64)  # megabytes, so all that follows is done in place
+    np.maximum(pulled, low[:, None], out=pulled)
+    np.minimum(pulled, high[:, None], out=pulled)
     pulled[np.isnan(ordered)] = 0.0
-    mean_square = np.square(pulled).sum(axis=1) / np.maximum(count, 1)
+    mean_square = np.square(pulled, out=pulled).sum(axis=1) / np.maximum(count, 1)
     return np.where(count >= least, np.sqrt(mean_square), np.nan)
 
 

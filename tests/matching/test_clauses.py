@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
-from unveil.matching.clauses import Evidence, compare, fact_holds, judge, text_of
+from unveil.matching.clauses import Evidence, compare, deviation, deviations, fact_holds, judge, text_of
 from unveil.matching.companions import companions
 from unveil.records.entity import HOST, Entity, EntityKind
 from unveil.records.fact import Fact, FactTable, FactValue
@@ -37,6 +38,18 @@ def judged(build: SimpleNamespace, clause: object, **brought: object) -> ClauseR
 )
 def test_a_comparison_means_what_its_name_says(operator: str, below: bool, at: bool, above: bool) -> None:
     assert [compare(value, operator, 2.0) for value in (1.0, 2.0, 3.0)] == [below, at, above]
+
+
+@pytest.mark.parametrize("unit", ["sigma", "ratio"])
+def test_distances_of_many_are_those_of_each(unit: str) -> None:
+    values = (0.0, -0.0, 3.0, -7.5, 1e300, 1e-300)
+    centres = (0.0, 1.0, -2.0, 1e-12, -1e300)
+    sigmas = (0.0, 0.3, 1e-9, math.nan)
+    asked = [(value, centre, sigma) for value in values for centre in centres for sigma in sigmas]
+    found = deviations(*np.array(asked).T, np.full(len(asked), unit == "ratio"))
+    assert np.array_equal(found, [deviation(*each, unit) for each in asked], equal_nan=True)
+    absent = deviations(*np.array([(math.nan, 0.0, 1.0), (1.0, math.nan, math.nan)]).T, np.array([unit == "ratio"] * 2))
+    assert np.isnan(absent).all()
 
 
 def test_an_unknown_operator_is_an_error() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from unveil.matching.clauses import Evidence
 from unveil.matching.compile import compile_program
+from unveil.matching.matcher import Matcher
 from unveil.matching.plan import Places, Plan, SeenReference, entities_by_kind
 from unveil.matching.slopes import Slopes
 from unveil.records.entity import HOST, Entity, EntityKind
@@ -66,3 +67,29 @@ def test_what_the_reference_said_is_kept_for_the_explanation(build: SimpleNamesp
     assert np.isnan(rows[0, 1])
     assert seen.lookup("memory.a.mean", GPU0) == (1.0, 2.0)
     assert seen.lookup("memory.a.mean", GPU1) is None
+
+
+def test_what_is_expected_is_asked_once_for_all_windows_that_are_held_against_the_same(build: SimpleNamespace) -> None:
+    fingerprint = build.fingerprint("a", build.feature("a", "up", 2.0), group_by=EntityKind.GPU)
+    matcher = Matcher([fingerprint])
+    asked: list[str] = []
+
+    class Expecting:
+        def __init__(self, centre: float) -> None:
+            self.centre = centre
+
+        def lookup(self, name: str, entity: Entity) -> tuple[float, float] | None:
+            asked.append(f"{name} of {entity}")
+            return self.centre, 2.0
+
+    first, second = Expecting(1.0), Expecting(4.0)
+    evidence = []
+    for expecting, matches in ((first, 1), (first, 1), (second, 0)):
+        assert len(matcher.evaluate(vector(5.0, 7.0), FACTS, expecting)) == matches
+        assert matcher.evidence is not None
+        evidence.append(matcher.evidence.expected)
+    assert asked == ["memory.a.mean of gpu:GPU-0"] * 2
+    assert evidence[0] is evidence[1]
+    assert [each.lookup("memory.a.mean", GPU0) for each in evidence if each is not None] == [
+        (1.0, 2.0), (1.0, 2.0), (4.0, 2.0)
+    ]  # fmt: skip

@@ -74,10 +74,14 @@ class Outcome:
 
 
 class _Expected:
-    """What the reference expects, as the matcher asks for it."""
+    """What the reference expects until it is made anew, as the matcher asks for it."""
 
     def __init__(self, reference: Reference) -> None:
         self._reference = reference
+        self._revision = reference.revision
+
+    def holds(self, reference: Reference) -> bool:
+        return self._reference is reference and self._revision == reference.revision
 
     def lookup(self, name: str, entity: Entity) -> tuple[float, float] | None:
         found = self._reference.expected(FeatureId(name, entity))
@@ -127,6 +131,7 @@ class Pipeline:
         self._generation = generation
         self._filters = filters
         self._host = host
+        self._expected: _Expected | None = None
         self._recent: deque[FeatureVector] = deque(maxlen=RECENT)
         self.trail = Trail()
         self.progress = Progress()
@@ -183,10 +188,12 @@ class Pipeline:
         self._recent.append(vector)
         judgement = self.ensemble.judge(vector)
         shares = attribute(judgement, largest=KEPT_SHARES.get(judgement.verdict.state, ORDINARY_SHARES))
+        if self._expected is None or not self._expected.holds(judgement.reference):
+            self._expected = _Expected(judgement.reference)
         found = self.matcher.evaluate(
             vector,
             facts,
-            _Expected(judgement.reference),
+            self._expected,
             shares if shares.subsystems else None,
             wall_s=window.wall_s,
         )

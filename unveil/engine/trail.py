@@ -135,5 +135,7 @@ class Trail:
 
 
 def _expect_the_same(one: Evidence, other: Evidence) -> bool:
+    if one.expected is other.expected:
+        return True
     seen = [each.expected.seen for each in (one, other) if isinstance(each.expected, SeenReference)]
     return len(seen) == 2 and seen[0] == seen[1]

@@ -20,6 +20,8 @@ from unveil.records.match import Answer, ClauseResult
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numpy.typing import NDArray
+
     from unveil.records.attribution import Attribution
     from unveil.records.fact import FactTable, FactValue
     from unveil.records.feature import FeatureVector
@@ -111,6 +113,24 @@ def deviation(value: float, centre: float, sigma: float, unit: str = "sigma") ->
     if centre == 0:
         return math.copysign(math.inf, value) if value else 0.0
     return (value - centre) / abs(centre)
+
+
+def deviations(
+    values: NDArray[np.float64], centre: NDArray[np.float64], sigma: NDArray[np.float64], as_part: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return `deviation` of many, NaN where a value, a centre or a sigma is.
+
+    Args:
+        as_part: which are told as a part of what is expected.
+    """
+    with np.errstate(all="ignore"):
+        away = values - centre
+        found = np.where(sigma > 0, away / sigma, np.nan)
+        if as_part.any():
+            far = np.where(values == 0, 0.0, np.copysign(np.inf, values))
+            found = np.where(as_part, np.where(centre == 0, far, away / np.abs(centre)), found)
+    found[np.isnan(values)] = np.nan
+    return found
 
 
 def text_of(value: FactValue) -> str:

@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Verdicts:
-    """The answers of one kind of entity: shape (fingerprints, entities)."""
+    """The answers of one kind of entity: shape (fingerprints, entities), and who matches."""
 
     program: Program
     plan: Plan
     answered: Answered
+    matching: tuple[tuple[Fingerprint, Entity], ...]
 
     @property
     def answers(self) -> NDArray[np.int8]:
         return self.answered.fingerprints
 
     def having(self, answer: int) -> Iterator[tuple[Fingerprint, Entity]]:
-        for row, column in np.argwhere(self.answers == answer).tolist():
-            yield self.program.fingerprints[row], self.plan.entities[column]
+        return _having(answer, self.program, self.plan, self.answered)
 
 
 class Unknowns:
@@ -84,8 +84,8 @@ class Matcher:
     """
 
     __slots__ = (
-        "_evidence", "_find", "_places", "_plans", "_programs", "_shape", "_slope_rows", "_slopes", "_verdicts",
-        "_wall_s", "fingerprints",
+        "_evidence", "_expected", "_find", "_places", "_plans", "_programs", "_seen", "_shape", "_slope_rows",
+        "_slopes", "_verdicts", "_wall_s", "fingerprints",
     )  # fmt: skip
 
     def __init__(self, fingerprints: Iterable[Fingerprint], *, before: Matcher | None = None) -> None:
@@ -117,6 +117,8 @@ class Matcher:
         self._shape: tuple[FeatureLayout, FactTable] | None = None
         self._verdicts: dict[EntityKind, _Verdicts] = {}
         self._evidence: Evidence | None = None
+        self._expected: Expected | None = None
+        self._seen = SeenReference()
         self._wall_s = 0.0
 
     def evaluate(
@@ -133,11 +135,14 @@ class Matcher:
         Args:
             vector: the features of the window.
             facts: the state of the host; read again only when it is another object.
-            expected: what the host's own past makes expected; asked only for features that some clause needs.
+            expected: what the host's own past makes expected; asked only for features that some clause needs, and not
+                again when it is the same object as for the last window.
             attribution: what moved the verdict.
             wall_s: label of the matches, the end of the window where it is left out.
         """
-        seen = SeenReference()
+        if expected is not self._expected:
+            self._expected, self._seen = expected, SeenReference()
+        seen = self._seen
         evidence = Evidence(vector=vector, facts=facts, expected=expected, attribution=attribution)
         values = self._plan(vector.layout, facts).values(vector, self._slopes)
         self._verdicts = {
@@ -148,7 +153,7 @@ class Matcher:
         return tuple(
             self._match(fingerprint, entity, verdicts.plan, self._evidence)
             for verdicts in self._verdicts.values()
-            for fingerprint, entity in verdicts.having(YES)
+            for fingerprint, entity in verdicts.matching
         )
 
     @property
@@ -206,8 +211,12 @@ class Matcher:
     def _verdict(self, kind: EntityKind, plan: Plan, rows: NDArray[np.float64]) -> _Verdicts:
         before = self._verdicts.get(kind)
         program = self._programs[kind]
-        answered = program.run(rows, before.answered if before is not None and before.plan is plan else None)
-        return _Verdicts(program, plan, answered)
+        if before is not None and before.plan is not plan:
+            before = None
+        answered = program.run(rows, None if before is None else before.answered)
+        if before is not None and answered is before.answered:
+            return before
+        return _Verdicts(program, plan, answered, tuple(_having(YES, program, plan, answered)))
 
     def _match(self, fingerprint: Fingerprint, entity: Entity, plan: Plan, evidence: Evidence) -> Match:
         around = plan.around[plan.column[entity]]
@@ -221,6 +230,11 @@ class Matcher:
             clauses=clauses,
             bindings=bindings(entity, evidence.facts),
         )
+
+
+def _having(answer: int, program: Program, plan: Plan, answered: Answered) -> Iterator[tuple[Fingerprint, Entity]]:
+    for row, column in np.argwhere(answered.fingerprints == answer).tolist():
+        yield program.fingerprints[row], plan.entities[column]
 
 
 def _answer_of(

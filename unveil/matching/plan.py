@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unveil.matching.clauses import deviation, fact_holds, share_of
+from unveil.matching.clauses import deviation, deviations, fact_holds, share_of
 from unveil.matching.companions import companions
 from unveil.matching.peers import expected_each, likeness
 from unveil.records.entity import HOST, Entity, EntityKind
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from unveil.matching.clauses import Evidence
+    from unveil.matching.clauses import Evidence, Expected
     from unveil.matching.compile import DeviationRow, FactRow, FeatureRow, PeerRow, Program, RatioRow, SlopeRow
     from unveil.matching.slopes import Slopes
     from unveil.records.fact import FactTable
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class SeenReference:
-    """The expectations that one window was held against: the reference moves on, an explanation must not."""
+    """The expectations that a window was held against: the reference moves on, an explanation must not.
+
+    Windows that were held against the same share it.
+    """
 
     seen: dict[tuple[str, Entity], tuple[float, float]] = field(default_factory=dict)
 
@@ -110,8 +113,8 @@ class Plan:
     """
 
     __slots__ = (
-        "_deviation_at", "_feature_at", "_members", "_per_at", "_program", "_ratio_at", "_rows", "_slope_at",
-        "around", "column", "entities",
+        "_as_part", "_centre", "_deviation_at", "_feature_at", "_members", "_per_at", "_program", "_ratio_at", "_rows",
+        "_seen", "_sigma", "_slope_at", "around", "column", "entities",
     )  # fmt: skip
 
     def __init__(self, program: Program, entities: Sequence[Entity], places: Places, facts: FactTable) -> None:
@@ -128,6 +131,10 @@ class Plan:
             [[places.of_slope(row, around.get(row.kind)) for around in self.around] for row in program.slopes]
         )
         self._deviation_at = self._positions(program.deviations, places)
+        self._as_part = np.array([row.unit == "ratio" for row in program.deviations], dtype=np.bool_)[:, None]
+        self._seen: SeenReference | None = None  # what centre and sigma are from: shape (deviations, entities)
+        self._centre: NDArray[np.float64] = np.empty(0)
+        self._sigma: NDArray[np.float64] = np.empty(0)
         self._members = tuple(self._peers(row, places, facts) for row in program.peers)
         self._rows = np.full((2 * program.rows, len(self.entities)), np.nan)
         for index, row in enumerate(program.facts, start=program.start_of_facts):
@@ -136,10 +143,11 @@ class Plan:
     def fill(self, values: NDArray[np.float64], evidence: Evidence, seen: SeenReference) -> NDArray[np.float64]:
         """Return the rows of a window and, below them, the negated rows: shape (2 x rows, entities), NaN where absent.
 
-        The array is used again for the next window. What the reference was asked is noted in *seen*.
+        The array is used again for the next window.
 
         Args:
             values: all that was measured; see `Places.values`.
+            seen: notes what the reference was asked; the same again says that it would answer the same again.
         """
         program, rows = self._program, self._rows
         end = len(program.features)
@@ -165,17 +173,23 @@ class Plan:
 
     def _deviations(self, values: NDArray[np.float64], evidence: Evidence, seen: SeenReference) -> NDArray[np.float64]:
         there = values.take(self._deviation_at, mode="wrap")
-        result = np.full(there.shape, np.nan)
         if evidence.expected is None:
-            return result
-        for row, column in np.argwhere(~np.isnan(there)).tolist():
+            return np.full(there.shape, np.nan)
+        if self._seen is not seen:
+            self._ask(evidence.expected, seen)
+        return deviations(there, self._centre, self._sigma, self._as_part)
+
+    def _ask(self, expected: Expected, seen: SeenReference) -> None:
+        """Ask what is expected of all that this host has."""
+        self._seen = seen
+        self._centre, self._sigma = np.full((2, *self._deviation_at.shape), np.nan)
+        for row, column in np.argwhere(self._deviation_at >= 0).tolist():
             asked = self._program.deviations[row]
             entity = self.around[column][asked.kind]
-            found = seen.lookup(asked.feature, entity) or evidence.expected.lookup(asked.feature, entity)
+            found = seen.lookup(asked.feature, entity) or expected.lookup(asked.feature, entity)
             if found is not None:
                 seen.seen[(asked.feature, entity)] = found
-                result[row, column] = deviation(float(there[row, column]), *found, asked.unit)
-        return result
+                self._centre[row, column], self._sigma[row, column] = found
 
     def _peers(self, row: PeerRow, places: Places, facts: FactTable) -> _Members:
         members = places.entities_with(row.feature, row.kind)

@@ -93,6 +93,15 @@ def procfs(tmp_path: Path) -> Procfs:
     return made
 
 
+@pytest.fixture
+def any_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a source cost what it costs on a slow machine, up to the budget that a sampler is given."""
+    monkeypatch.setattr(
+        "unveil.host.active_source.allowed_ns", lambda _period_s, budget_ns, _share=0.0: 1000 * budget_ns
+    )
+    monkeypatch.setattr("unveil.host.sampler._LEARNING_SHARE", 1000.0)
+
+
 @pytest.fixture(scope="session")
 def plainly() -> Callable[[bytes, Parser], dict[Channel, float]]:
     """Give the plain path: the parser's readings, and Python's own integers; absent where a number is none."""

@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from unveil.host.gpu_process import GpuProcess
 
 pytestmark = pytest.mark.gcc
-HOLD_NS = 500_000_000
+HOLD_NS = 3_000_000_000  # longer than a busy machine lets a watcher wait
 
 
 def test_a_driver_that_hangs_makes_values_old_then_absent_and_never_holds_the_watcher(nvml, watch_of) -> None:
     uuid = nvml.uuid()
     nvml.state.set_gpu(util=50)
-    watch = watch_of()
+    watch = watch_of(hold_ns=HOLD_NS)
     watch.until(lambda: watch.last("gpu.util", uuid) == 0.5)
     before = len(watch.blocks)
     nvml.state.update({"gpu0.delay.nvmlDeviceGetPowerUsage": 60})
-    watch.until(lambda: (watch.last("gpu.nvml_latency", uuid) or 0.0) > 1.0)
-    assert watch.slowest_s < 0.5, "of the driver's 60 s: what a busy machine takes, and no wait"
+    watch.until(lambda: (watch.last("gpu.value_age", uuid) or 0.0) > HOLD_NS / 1e9 + 0.5)
+    assert watch.slowest_s < 20, "of the driver's 60 s: what a busy machine takes, and no wait"
     rows = [
         {metric: block.values[row, block.layout.column[Channel(metric, (("gpu", uuid),))]] for metric in METRICS_SEEN}
         for block in watch.blocks[before + 1 :]
@@ -68,6 +68,10 @@ def child_of(watch: Any, uuid: str) -> GpuProcess:
     return watch.reader._children[uuid]
 
 
+def in_driver(watch: Any, uuid: str) -> bool:
+    return (watch.last("gpu.nvml_latency", uuid) or 0.0) > 1.0
+
+
 METRICS_SEEN = ("gpu.value_age", "gpu.nvml_latency", "gpu.util", "gpu.energy")
 
 
@@ -83,10 +87,9 @@ def test_a_gpu_that_hangs_hides_no_other(nvml, watch_of) -> None:
     watch.until(lambda: watch.last("gpu.util", nvml.uuid(0)) == 0.51 and watch.last("gpu.util", nvml.uuid(2)) == 0.52)
     assert np.isnan(watch.last("gpu.util", nvml.uuid(1)))
     assert watch.last("gpu.value_age", nvml.uuid(1)) > 0.9
-    watch.until(lambda: watch.last("gpu.value_age", nvml.uuid(0)) < 0.3)
+    watch.until(lambda: watch.reader.health().reason == f"the driver does not answer for {nvml.uuid(1)}")
     health = watch.reader.health()
     assert health.condition is GpuCondition.STALE
-    assert health.reason == f"the driver does not answer for {nvml.uuid(1)}"
     assert health.starts == 4, "a list and three readers, and no storm of new ones"
     told = {fact.entity.key: fact for fact in watch.reader.facts() if fact.name == "gpu.power_limit"}
     assert told[nvml.uuid(0)].value == 700.0
@@ -125,7 +128,7 @@ def test_a_child_in_a_driver_call_is_left_and_ends_by_itself(nvml, watch_of, cap
     watch = watch_of()
     watch.until(lambda: len(watch.blocks) >= 1)
     nvml.state.update({"gpu0.delay.nvmlDeviceGetTemperature": 60})
-    watch.for_s(0.4)
+    watch.until(lambda: in_driver(watch, nvml.uuid()))
     pid = child_of(watch, nvml.uuid()).pid
     assert watch.reader.close(0.2) is False
     assert f"PID {pid}" in caplog.text
@@ -133,7 +136,7 @@ def test_a_child_in_a_driver_call_is_left_and_ends_by_itself(nvml, watch_of, cap
     os.kill(pid, 0)  # it lives
     assert pid in reap()
     nvml.state.update({"gpu0.delay.nvmlDeviceGetTemperature": None})
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while pid in reap():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -198,13 +201,15 @@ def test_a_reloaded_driver_is_read_again_by_a_fresh_process(nvml, watch_of) -> N
 def test_a_driver_that_is_not_loaded_is_asked_again_after_longer_and_longer_pauses(nvml, watch_of, monkeypatch) -> None:
     monkeypatch.setattr(gpu_process, "_FIRST_PAUSE_NS", 100_000_000)
     nvml.state.set(**{"driver.loaded": 0})
-    watch = watch_of()
+    watch, began = watch_of(), time.monotonic()
     watch.until(lambda: watch.reader.health().condition is GpuCondition.FAILED)
     watch.for_s(1.2)
     watch.until(lambda: watch.reader.health().condition is GpuCondition.FAILED)
     health = watch.reader.health()
     assert "Driver Not Loaded" in health.reason
-    assert health.starts <= 5, "0, 0.1, 0.3, 0.7, 1.5 s after the first at the earliest"
+    passed_s = time.monotonic() - began
+    most = sum(0.1 * (2**number - 1) <= passed_s for number in range(12))
+    assert health.starts <= most, "0, 0.1, 0.3, 0.7, 1.5 s after the first at the earliest"
     watch.until(lambda: watch.reader.health().starts >= 2)
     assert watch.blocks == []
     nvml.state.set(**{"driver.loaded": 1})
@@ -247,7 +252,7 @@ def test_resuming_while_the_old_child_is_in_the_driver_starts_no_second_one(nvml
     watch.until(lambda: len(watch.blocks) >= 1)
     pid = child_of(watch, nvml.uuid()).pid
     nvml.state.update({"gpu0.delay.nvmlDeviceGetTemperature": 60})
-    watch.for_s(0.3)
+    watch.until(lambda: in_driver(watch, nvml.uuid()))
     watch.reader.release()
     watch.for_s(0.2)
     assert watch.reader.health().condition is GpuCondition.RELEASING

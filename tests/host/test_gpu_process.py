@@ -16,7 +16,7 @@ def fail_once(process: GpuProcess, now_ns: int) -> None:
     starts = process.starts
     process.poll(now_ns)
     assert process.starts == starts + 1
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while process.pid is not None:
         process.poll(now_ns)
         assert time.monotonic() < end
@@ -33,7 +33,7 @@ def test_pauses_grow_to_a_minute_and_begin_anew_after_a_child_that_lived_well() 
         now += pause * SECOND
     process.poll(now)
     lived = now + 3600 * SECOND
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while process.pid is not None:
         process.poll(lived)  # to the process's own clock, this child lived for an hour
         assert time.monotonic() < end

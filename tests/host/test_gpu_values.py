@@ -108,9 +108,15 @@ def test_the_energy_between_two_rows_is_the_power_times_the_time(nvml, watch_of)
     watch = watch_of()
     watch.until(lambda: len(watch.blocks) >= 6)
     column = watch.blocks[0].layout.column[Channel("gpu.energy", (("gpu", nvml.uuid()),))]
-    energy = np.concatenate([block.values[:, column] for block in watch.blocks])
-    times = np.concatenate([block.times_ns for block in watch.blocks]) / 1e9
-    assert (energy[-1] - energy[1]) / (times[-1] - times[1]) == pytest.approx(400.0, rel=0.1)
+
+    def power() -> float:
+        energy = np.concatenate([block.values[:, column] for block in watch.blocks])
+        read = np.flatnonzero(np.isfinite(energy))[1:]
+        times = np.concatenate([block.times_ns for block in watch.blocks]) / 1e9
+        return (energy[read[-1]] - energy[read[0]]) / (times[read[-1]] - times[read[0]]) if len(read) > 3 else np.nan
+
+    # A child that is held up between the clock and the driver tells a little more energy: the longer, the less it is.
+    watch.until(lambda: power() == pytest.approx(400.0, rel=0.1), within_s=90.0)
 
 
 def test_a_host_without_the_library_is_normal_and_costs_one_probe(watch_of) -> None:
@@ -144,8 +150,8 @@ def test_two_readers_do_not_share_anything(nvml, watch_of) -> None:
     one.until(lambda: len(one.blocks) >= 1)
     two.until(lambda: len(two.blocks) >= 1)
     one.reader.release()
-    two.for_s(0.3)
-    assert two.reader.health().condition is GpuCondition.READING
+    before = len(two.blocks)
+    two.until(lambda: len(two.blocks) > before + 2 and two.reader.health().condition is GpuCondition.READING)
 
 
 def test_the_child_imports_neither_numpy_nor_the_watcher_pynvml() -> None:

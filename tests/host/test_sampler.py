@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from unveil.records.sample import SampleBlock
 
 TICK = 100_000_000
+pytestmark = pytest.mark.usefixtures("any_speed")
 
 
 class Clockwork:

@@ -45,6 +45,10 @@ HELD_OUT = {
     "loading": (
         "io_throttle", "small_read_ahead", "busy_but_healthy", "cpu_quota", "cpu_neighbour", "memory_neighbour",
     ),
+    "rollouts": (
+        "cpu_quota", "slow_link", "busy_but_healthy", "packet_loss", "cpu_neighbour", "memory_neighbour",
+        "io_throttle", "interrupts_on_one_cpu", "offloads_off", "small_dirty_limit", "huge_pages_off",
+    ),
 }  # fmt: skip
 """Faults of each workload, those that tell most first: of a short plan the last are left out."""
 DEFAULT = ("embedding", "serving", "training")

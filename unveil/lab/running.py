@@ -32,6 +32,7 @@ class Program:
 
 
 _LAB = "unveil.lab.workloads"
+ACTORS = 4
 WORKLOADS = {
     "training": (
         Program(module=f"{_LAB}.training", arguments=("0", address("a")), side="a", tells=True),
@@ -50,9 +51,16 @@ WORKLOADS = {
         Program(module=f"{_LAB}.embedding", arguments=("store", address("a")), side="a"),
         Program(module=f"{_LAB}.embedding", arguments=("job", address("a")), side="b", tells=True),
     ),
+    "rollouts": (
+        Program(module=f"{_LAB}.rollouts", arguments=("learner", address("a"), str(ACTORS)), side="a", tells=True),
+        *(
+            Program(module=f"{_LAB}.rollouts", arguments=("actor", address("a"), str(number)), side="b")
+            for number in range(ACTORS)
+        ),
+    ),
 }
 """By name; one entry a workload."""
-NEEDS_TORCH = {"training", "long_steps", "serving"}
+NEEDS_TORCH = {"training", "long_steps", "serving", "rollouts"}
 
 
 class Running:

@@ -7,7 +7,8 @@ number that a double holds exactly, and DOUBLE otherwise; each bit of each value
 
 A Parquet file without its footer is nothing. So a recording grows as parts, ``NAME.part-0001`` and on, each a whole
 file that appears by rename; ``close`` merges them into NAME and removes them. Parts that a crash left are read as the
-recording they are, and a writer with *resume* goes on after them.
+recording they are, and a writer with *resume* goes on after them. Parts are packed as ``packing`` tells: as the wide
+table that NAME is they would be six times as large. Those of earlier versions were, and are read, too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,16 @@ import numpy as np
 
 from unveil.errors import BadInputError, UnreadableError, UnveilError
 from unveil.host.fact_json import decode_facts, encode_facts
+from unveil.host.packing import WHOLE
+from unveil.host.recorded_arrow import (
+    fitted,
+    float_values,
+    packed_options,
+    packed_table,
+    unpacked_table,
+    wide_options,
+    wide_table,
+)
 from unveil.host.recorded_table import FIXED, TableReader, TableWriter, Tick
 from unveil.host.recording_parts import half_written, part_number, part_path, parts_of, writing_path
 
@@ -31,16 +42,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from unveil.host.recorded_table import ChannelColumn, Row
     from unveil.records.fact import FactTable
     from unveil.records.metric import Channel
     from unveil.records.sample import SampleBlock
 
-_FORMAT = 1
+_WIDE, _PACKED = 1, 2  # formats
 _KEY = b"unveil.recording"
-_EXACT = 2.0**53  # whole numbers up to this are exact as doubles
 _ROWS_OF_GROUP = 8192  # about ten minutes: a group has a footer for each of hundreds of channels
-_NAN_BITS = np.float64("nan").view(np.int64)
 
 
 class RecordingWriter:
@@ -127,7 +135,7 @@ class RecordingWriter:
         number = part_number(parts[-1]) + 1 if parts else 1
         part = part_path(self._path, number)
         with _disk(part):
-            _write(part, [_arrow_table(rows, columns)], self._metadata)
+            _write(part, [packed_table(rows, columns)], self._metadata, format_=_PACKED)
 
     def close(self) -> None:
         """Merge the parts into the finished file. Safe to call twice.
@@ -140,12 +148,9 @@ class RecordingWriter:
         self.flush()
         parts = parts_of(self._path)
         with _disk(self._path):
-            if len(parts) == 1:
-                parts[0].replace(self._path)
-            else:
-                _write(self._path, _merged(parts), self._metadata)
-                for part in parts:
-                    part.unlink()
+            _write(self._path, _merged(parts), self._metadata)
+            for part in parts:
+                part.unlink()
         self._closed = True
 
     def _go_on(self, parts: tuple[Path, ...]) -> None:
@@ -162,8 +167,9 @@ class RecordingWriter:
             with _readable(part):
                 file = _open(part)
                 self._metadata = _metadata(file, part) | self._metadata
-                for name, column in zip(last, file.read(columns=list(last)).columns, strict=True):
-                    last[name] = max(last[name], *(column.drop_null().to_pylist() or [-1]))
+                for table in _tables(file, part, columns=list(last)):
+                    for name, column in zip(last, table.columns, strict=True):
+                        last[name] = max(last[name], *(column.drop_null().to_pylist() or [-1]))
         self._table.go_on_after(**last)
 
 
@@ -191,9 +197,8 @@ class Recording:
         reader = TableReader()
         for path in self.files:
             with _readable(path):
-                file = _open(path)
-                for group in range(file.num_row_groups):
-                    yield from _ticks(reader, file.read_row_group(group))
+                for table in _tables(_open(path), path):
+                    yield from _ticks(reader, table)
 
     def facts(self) -> Iterator[tuple[float, FactTable]]:
         """Yield each table of facts with the wall clock from which on it was valid, without reading the samples.
@@ -203,7 +208,8 @@ class Recording:
         """
         for path in self.files:
             with _readable(path):
-                yield from _facts(_open(path))
+                for table in _tables(_open(path), path, columns=["wall_s", "event"]):
+                    yield from _facts(table)
 
 
 def read_recording(path: str | os.PathLike[str]) -> Recording:
@@ -254,25 +260,48 @@ def _open(path: Path) -> Any:
 
 
 def _metadata(file: Any, path: Path) -> dict[str, Any]:
+    return dict(_held(file, path)["metadata"])
+
+
+def _held(file: Any, path: Path) -> dict[str, Any]:
     held = (file.metadata.metadata or {}).get(_KEY)
     if held is None:
         raise UnreadableError(f"{path} is a Parquet file, but no recording", hint="unveil record makes recordings")
-    value = json.loads(held)
-    if value["format"] != _FORMAT:
-        raise UnreadableError(f"{path} has format {value['format']}, this version reads {_FORMAT}")
-    return dict(value["metadata"])
+    value: dict[str, Any] = json.loads(held)
+    if value["format"] not in (_WIDE, _PACKED):
+        raise UnreadableError(
+            f"{path} has format {value['format']}, this version reads {_WIDE} and {_PACKED}",
+            hint="read it with the version of unveil that wrote it, or a newer one",
+        )
+    return value
 
 
-def _write(path: Path, tables: Sequence[Any] | Iterator[Any], metadata: Mapping[str, Any]) -> None:
+def _tables(file: Any, path: Path, *, columns: list[str] | None = None) -> Iterator[Any]:
+    """Yield the row groups of a file as wide tables, with some columns or all."""
+    if _held(file, path)["format"] == _PACKED:
+        table = unpacked_table(file.read())
+        yield table if columns is None else table.select(columns)
+    else:
+        for group in range(file.num_row_groups):
+            yield file.read_row_group(group, columns=columns)
+
+
+def _write(
+    path: Path, tables: Sequence[Any] | Iterator[Any], metadata: Mapping[str, Any], *, format_: int = _WIDE
+) -> None:
     """Write tables of one schema as row groups; the file appears whole and on disk, or not at all."""
     import pyarrow.parquet as pq
 
     writing = writing_path(path)
     tables = iter(tables)
     first = next(tables)
-    held = json.dumps({"format": _FORMAT, "metadata": dict(metadata)}, separators=(",", ":"))
+    options = packed_options() if format_ == _PACKED else wide_options(first.schema)
+    held = json.dumps({"format": format_, "metadata": dict(metadata)}, separators=(",", ":"))
     with writing.open("wb") as sink:
-        with pq.ParquetWriter(sink, first.schema, **_options(first.schema)) as out:
+        with pq.ParquetWriter(
+            sink, first.schema, compression="zstd", write_statistics=False, write_page_checksum=True,
+            store_schema=False, **options,
+        ) as out:  # fmt: skip
             out.add_key_value_metadata({_KEY: held.encode()})
             out.write_table(first)
             for table in tables:
@@ -287,96 +316,43 @@ def _write(path: Path, tables: Sequence[Any] | Iterator[Any], metadata: Mapping[
         os.close(folder)
 
 
-def _options(schema: Any) -> dict[str, Any]:
-    import pyarrow as pa
-
-    whole = [field.name for field in schema if pa.types.is_integer(field.type)]
-    return {
-        "compression": "zstd",
-        "compression_level": 3,
-        "use_dictionary": ["tier"],
-        "column_encoding": dict.fromkeys(whole, "DELTA_BINARY_PACKED"),
-        "write_statistics": False,
-        "write_page_checksum": True,
-        "store_schema": False,
-    }
-
-
-# ---- columns ------------------------------------------------------------------------------------------------------
-
-
-def _arrow_table(rows: Sequence[Row], columns: Mapping[str, ChannelColumn]) -> Any:
-    import pyarrow as pa
-
-    types = (pa.int32(), pa.float64(), pa.string(), pa.int32(), pa.int32(), pa.int64(), pa.string())
-    arrays = {
-        name: pa.array([getattr(row, name) for row in rows], kind) for name, kind in zip(FIXED, types, strict=True)
-    }
-    return pa.table(arrays | {name: _arrow_column(column) for name, column in columns.items()})
-
-
-def _arrow_column(column: ChannelColumn) -> Any:
-    import pyarrow as pa
-
-    values, present = column.values, column.present
-    absent = np.isnan(values)
-    found = values[~absent & present]
-    whole = found.astype(np.int64) if (np.abs(found) <= _EXACT).all() else None
-    if (
-        whole is not None
-        and (whole.astype(np.float64).view(np.int64) == found.view(np.int64)).all()  # bits: -0.0 is no whole number
-        and (values[absent].view(np.int64) == _NAN_BITS).all()
-    ):
-        return pa.array(np.where(absent, 0, values).astype(np.int64), mask=absent | ~present)
-    return pa.array(values, mask=~present)
-
-
 def _merged(parts: Sequence[Path]) -> Iterator[Any]:
     """Yield the row groups of the finished file: the parts' columns in one schema, many parts in one group."""
     import pyarrow as pa
 
     if not parts:
-        yield _arrow_table([], {})
+        yield wide_table([], {})
         return
-    kinds: dict[str, Any] = {}
+    kinds: dict[str, Any] = {field.name: field.type for field in wide_table([], {}).schema}
     for part in parts:
-        for field in _open(part).schema_arrow:
-            if kinds.setdefault(field.name, field.type) != field.type:
-                kinds[field.name] = pa.float64()  # whole numbers in one part and not in another
+        for name, kind in _kinds(_open(part), part):
+            if kinds.setdefault(name, kind) != kind:
+                kinds[name] = pa.float64()  # whole numbers in one part and not in another
     schema = pa.schema(kinds.items())
     waiting: list[Any] = []
     for part in parts:
-        file = _open(part)
-        for group in range(file.num_row_groups):
-            waiting.append(_fitted(file.read_row_group(group), schema))
-            if sum(len(table) for table in waiting) >= _ROWS_OF_GROUP:
+        for table in _tables(_open(part), part):
+            waiting.append(fitted(table, schema))
+            if sum(len(one) for one in waiting) >= _ROWS_OF_GROUP:
                 yield pa.concat_tables(waiting).combine_chunks()
                 waiting = []
     if waiting:
         yield pa.concat_tables(waiting).combine_chunks()
 
 
-def _fitted(table: Any, schema: Any) -> Any:
-    """Return a table with the columns of a schema: missing ones null, whole numbers as doubles where it wants them."""
+def _kinds(file: Any, path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the channels of a part with the types that they have in its wide table."""
     import pyarrow as pa
 
-    here = set(table.column_names)
-    columns = [
-        table.column(field.name).cast(field.type) if field.name in here else pa.nulls(len(table), field.type)
-        for field in schema
-    ]
-    return pa.table(columns, schema=schema)
-
-
-def _float_values(column: Any) -> NDArray[np.float64]:
-    """Return a channel's column as doubles, NaN where it is null (a row whose layout lacks it, or an absent value)."""
-    import pyarrow as pa
-
-    if pa.types.is_floating(column.type):
-        return np.asarray(column.fill_null(float("nan")).to_numpy(), dtype=np.float64)
-    values = np.asarray(column.fill_null(0).to_numpy()).astype(np.float64)
-    values[column.is_null().to_numpy()] = np.nan
-    return values
+    if _held(file, path)["format"] == _PACKED:
+        table = file.read(columns=["column", "form"])
+        for name, form in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            if name not in FIXED:
+                yield name, pa.int64() if form == WHOLE else pa.float64()
+    else:
+        for field in file.schema_arrow:
+            if field.name not in FIXED:
+                yield field.name, field.type
 
 
 def _ticks(reader: TableReader, table: Any) -> Iterator[Tick]:
@@ -387,11 +363,10 @@ def _ticks(reader: TableReader, table: Any) -> Iterator[Tick]:
     rows["timed"] = table.column("time_ns").is_valid().to_numpy()
     for name in ("tier", "event"):
         rows[name] = np.array(table.column(name).to_pylist(), dtype=object)
-    return reader.ticks(rows, lambda name: _float_values(table.column(name)))
+    return reader.ticks(rows, lambda name: float_values(table.column(name)))
 
 
-def _facts(file: Any) -> Iterator[tuple[float, FactTable]]:
-    table = file.read(columns=["wall_s", "event"])
+def _facts(table: Any) -> Iterator[tuple[float, FactTable]]:
     for wall_s, text in zip(table.column("wall_s").to_pylist(), table.column("event").to_pylist(), strict=True):
         if text is not None and "facts" in (event := json.loads(text)):
             yield wall_s, decode_facts(event["facts"])

@@ -82,7 +82,7 @@ def _each_place(scores: Sequence[DetectionScore], *, rated: bool) -> Table:
 def _false_episodes(scores: Sequence[DetectionScore], *, rated: bool) -> Table:
     rows: list[tuple[object, ...]] = [
         (
-            _name(each, rated=rated), f"{own.watched_s / HOUR_S:.2f}", own.count, own.by_place[AFTER],
+            _name(each, rated=rated), f"{own.watched_s / HOUR_S:.3g}", own.count, own.by_place[AFTER],
             "-" if each.false_a_day is None else f"{each.false_a_day:.3g}",
             "-" if each.false_most is None else f"{each.false_most:.3g}", own.fires,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unveil.host.packing import BITS, FORMS, doubles, pack, unpack, whole_numbers
@@ -15,6 +15,7 @@ from unveil.records.sample import Layout, SampleBlock, Tier
 NAN = float("nan")
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.one_of(

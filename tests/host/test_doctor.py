@@ -73,7 +73,7 @@ def test_a_blind_fingerprint_names_the_sources_that_it_lacks() -> None:
 
 
 def test_a_reading_beyond_the_budget_is_too_dear(examination: Examination) -> None:
-    cheap = replace(examination.sources[0], read_us=60.0)
+    cheap = replace(examination.sources[0], read_us=60.0, parse_us=6.0)
     assert cheap.name not in replace(examination, sources=(cheap,)).too_dear
     slow = replace(cheap, read_us=6000.0)
     assert "6.0 ms" in replace(examination, sources=(slow,)).too_dear[slow.name]

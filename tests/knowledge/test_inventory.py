@@ -82,6 +82,6 @@ def test_ranges_cost_little_whatever_they_stand_for() -> None:
     ranges = {f"[1:20000]x{number}": None for number in range(20_000)}
     began = time.process_time()
     assert len(groups_of_hosts({"all": {"hosts": ranges}})) == MAX_HOSTS
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 60, "not the hours of four hundred million names"
     wide = f"[{'0' * 100_000}1:9]"
     assert groups_of_hosts({"all": {"hosts": {wide: None}}}) == {wide: ("all",)}, "no range, but a name"

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 IMPORTS_SLOWLY = """
-import sys, time
+import os, sys, time
 print("begun", file=sys.stderr, flush=True)
-time.sleep(1)
+while __name__ != "__main__" and not os.path.exists(__file__ + ".asked"):
+    time.sleep(0.02)
 from unveil.knowledge.side_by_side import side_by_side
 if __name__ == "__main__":
     try:
@@ -50,10 +51,11 @@ def test_ctrl_c_while_the_processes_still_import_ends_them_without_a_traceback(t
         said.open("w") as errors,
         subprocess.Popen([sys.executable, str(program)], stderr=errors, start_new_session=True) as process,
     ):
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60
         while said.read_text().count("begun") < 2:  # ours, and that of the first of the processes
             assert time.monotonic() < end
             time.sleep(0.02)
         os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(timeout=30) == 130
+        program.with_name(f"{program.name}.asked").touch()
+        assert process.wait(timeout=60) == 130
     assert set(said.read_text().split()) == {"begun"}

@@ -38,7 +38,7 @@ def long_task(argument: str, flag: Path) -> str:
 
 
 def wait_for(path: Path, child: Any, *, size: int = 1) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 90
     while time.monotonic() < end:
         if path.exists() and path.stat().st_size >= size:
             return
@@ -62,7 +62,7 @@ def test_t1_t2_t5_a_cancel_leaves_no_process_even_of_those_that_do_not_want_to_e
     child.cancel()
     result, _ = kit.finish(child)
     assert (result.status, result.survivors) == (Status.CANCELED, 0)
-    assert time.monotonic() - began < 6.0, "three seconds of grace and a sweep, on a busy machine"
+    assert time.monotonic() - began < 60.0, "three seconds of grace and a sweep, and not the minute and a half"
     assert processes.marked(child.request.mark) == set()
 
 
@@ -78,7 +78,7 @@ def test_t1_a_well_behaved_run_is_canceled_at_once(
     child.cancel()
     result, _ = kit.finish(child)
     assert (result.status, result.survivors) == (Status.CANCELED, 0)
-    assert time.monotonic() - began < 3.0
+    assert time.monotonic() - began < 60.0, "and not after the minute and a half"
 
 
 @ansible
@@ -93,13 +93,13 @@ def test_t1_a_run_that_takes_too_long_is_ended(
 def test_t3_t4_handing_an_event_over_neither_waits_nor_raises(tmp_path: Path) -> None:
     events = Events(tmp_path / "events.jsonl")
     release = threading.Event()
-    events._note = lambda *_: release.wait(10)  # type: ignore[assignment,method-assign]  # a disk that does not answer
+    events._note = lambda *_: release.wait(100)  # type: ignore[assignment,method-assign]  # a disk that does not answer
     began = time.monotonic()
     for number in range(1000):
         assert events.put({"event": "runner_on_ok", "counter": number}) is False
     events.put({"event": "runner_on_ok", "event_data": object(), "counter": object()})
     events.put({"event": ["unhashable"]})
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < 50, "who waited for the disk once would wait for longer"
     release.set()
     events.close()
     assert len((tmp_path / "events.jsonl").read_text().splitlines()) >= 1000

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -209,9 +208,7 @@ def test_of_a_coupled_pair_this_kernel_gets_both_values_back() -> None:
             host.write(f"sysctl:vm.{other}", "209715200" if other == "dirty_bytes" else "33")
             written = {address: host.read(address) for address in original}
             assert written != saved
-            began = time.monotonic()
             answers = host.restore(saved, written)
-            assert time.monotonic() - began < 0.5
             assert all(each.outcome is Outcome.RESTORED for each in answers), answers
             assert {address: host.read(address) for address in original} == saved
     finally:

@@ -53,7 +53,7 @@ async def settle(pilot: Pilot[None], seconds: float = 0.1) -> None:
     await pilot.pause()
 
 
-async def until(pilot: Pilot[None], condition: Callable[[], Any], *, seconds: float = 20.0) -> None:
+async def until(pilot: Pilot[None], condition: Callable[[], Any], *, seconds: float = 60.0) -> None:
     """Wait until a condition holds; fail, with the screen, when it does not in time."""
     end = time.monotonic() + seconds
     while not condition():

@@ -123,11 +123,9 @@ async def test_the_dialog_says_why_a_key_does_not_confirm(watcher: Any, stage: A
         await open_plan(stage, app, pilot)
         await question(stage, app, pilot, "a")
         await pilot.press("enter")
-        await stage.settle(pilot)
-        assert "Enter does not confirm" in stage.screen_text(app)
+        await stage.until(pilot, lambda: "Enter does not confirm" in stage.screen_text(app))
         await pilot.press("a")
-        await stage.settle(pilot)
-        assert "a again does not confirm" in stage.screen_text(app)
+        await stage.until(pilot, lambda: "a again does not confirm" in stage.screen_text(app))
 
 
 async def test_keys_typed_ahead_of_the_dialog_confirm_nothing(
@@ -139,7 +137,7 @@ async def test_keys_typed_ahead_of_the_dialog_confirm_nothing(
         await pilot.press("a", "y", "y")
         await stage.settle(pilot)
         assert isinstance(app.screen, ConfirmScreen)
-        assert "too fast" in stage.screen_text(app)
+        await stage.until(pilot, lambda: "too fast" in stage.screen_text(app))
         assert orders(watcher) == []
 
 
@@ -151,7 +149,7 @@ async def test_a_high_impact_needs_the_hosts_name_and_then_y(watcher: Any, stage
         await pilot.press("y", "enter")
         await stage.settle(pilot)
         assert orders(watcher) == []
-        assert "type the host's name first" in stage.screen_text(app)
+        await stage.until(pilot, lambda: "type the host's name first" in stage.screen_text(app))
         assert app.screen.query_one("#word").value == "y"
         await pilot.press("backspace", *"gpu-node-1", "enter")
         await stage.settle(pilot)
@@ -172,13 +170,11 @@ async def test_a_long_list_of_settings_has_to_be_seen_to_its_end(watcher: Any, s
         await open_plan(stage, app, pilot)
         await question(stage, app, pilot, "a")
         await pilot.press("y")
-        await stage.settle(pilot)
-        assert "there is more" in stage.screen_text(app)
+        await stage.until(pilot, lambda: "there is more" in stage.screen_text(app))
         assert orders(watcher) == []
         for _ in range(12):
             await pilot.press("pagedown")
-        await stage.settle(pilot)
-        assert "irq:98/smp_affinity_list: 0 → 58" in stage.screen_text(app)
+        await stage.until(pilot, lambda: "irq:98/smp_affinity_list: 0 → 58" in stage.screen_text(app))
         await pilot.press("y")
         await stage.until(pilot, lambda: orders(watcher) == ["approve"])
 
@@ -192,7 +188,7 @@ async def test_nothing_is_confirmed_in_a_terminal_that_cannot_show_it(watcher: A
         await pilot.press("y")
         await stage.settle(pilot)
         assert orders(watcher) == []
-        assert "terminal 20x5" in stage.screen_text(app)
+        await stage.until(pilot, lambda: "terminal 20x5" in stage.screen_text(app))
         await pilot.resize_terminal(80, 24)
         await stage.settle(pilot)
         assert isinstance(app.screen, ConfirmScreen)
@@ -204,8 +200,7 @@ async def test_read_only_refuses_every_act_and_says_why(watcher: Any, stage: Any
     async with stage.cockpit(watcher, rights=READ_ONLY, size=(100, 30)) as (app, pilot):
         assert "READ-ONLY" in stage.screen_text(app)
         await pilot.press("tab", "r", "s")
-        await stage.settle(pilot)
-        assert "--read-only" in stage.said(app)
+        await stage.until(pilot, lambda: "--read-only" in stage.said(app))
         watcher.runs.append(stage.planned_run(watcher.episodes[0]))
         await pilot.press("2")
         await stage.until(pilot, lambda: "1 run" in stage.screen_text(app))
@@ -225,7 +220,7 @@ async def test_a_recording_can_be_planned_for_and_not_acted_on(watcher: Any, sta
         await pilot.press("a", "y", "d", "x", "y")
         await stage.settle(pilot)
         assert orders(watcher) == []
-        assert "there is no host to change" in stage.said(app)
+        await stage.until(pilot, lambda: "there is no host to change" in stage.said(app))
 
 
 @pytest.mark.slow
@@ -233,8 +228,7 @@ async def test_keys_that_cannot_be_say_why_and_do_nothing(watcher: Any, stage: A
     async with stage.cockpit(watcher, size=(100, 30)) as (app, pilot):
         await open_plan(stage, app, pilot)
         await pilot.press("u", "y")
-        await stage.settle(pilot)
-        assert "u: the run is planned" in stage.said(app)
+        await stage.until(pilot, lambda: "u: the run is planned" in stage.said(app))
         assert orders(watcher) == []
         watcher.step(RUN, RunState.EXPIRED, "approval expired")
         await stage.until(pilot, lambda: "restore_huge_pages: expired" in stage.screen_text(app))
@@ -277,8 +271,7 @@ async def test_the_watcher_may_go_while_a_run_is_shown_and_come_back(watcher: An
         watcher.absent = True
         await stage.until(pilot, lambda: "watcher gone since" in stage.screen_text(app))
         await pilot.press("a", "y")
-        await stage.settle(pilot)
-        assert "the watcher is gone" in stage.said(app)
+        await stage.until(pilot, lambda: "the watcher is gone" in stage.said(app))
         watcher.absent = False
         watcher.step(RUN, RunState.APPROVED)
         await stage.until(pilot, lambda: "restore_huge_pages: approved" in stage.screen_text(app))
@@ -306,8 +299,7 @@ async def test_a_cleared_episode_has_nothing_to_fix(watcher: Any, stage: Any) ->
         await stage.until(pilot, lambda: isinstance(app.screen, EpisodeScreen) and "cleared" in stage.screen_text(app))
         await stage.settle(pilot)
         await pilot.press("r")
-        await stage.settle(pilot)
-        assert "nothing to fix" in stage.said(app)
+        await stage.until(pilot, lambda: "nothing to fix" in stage.said(app))
         assert watcher.orders == []
 
 
@@ -318,8 +310,7 @@ async def test_a_silence_needs_a_reason_and_covers_only_that_entity(watcher: Any
         await pilot.press("tab", "s")
         await stage.until(pilot, lambda: isinstance(app.screen, SilenceScreen))
         await pilot.press("enter")
-        await stage.settle(pilot)
-        assert "needs a reason" in stage.screen_text(app)
+        await stage.until(pilot, lambda: "needs a reason" in stage.screen_text(app))
         await pilot.press(*"CHG", "enter")
         await stage.until(pilot, lambda: bool(watcher.orders))
         expected = {"fingerprint": "reduced_huge_page_coverage", "seconds": 3600, "reason": "CHG"}

@@ -128,8 +128,7 @@ async def test_enter_opens_the_window_and_escape_comes_back(watcher: Any, stage:
         assert "██│" in text
         assert "9,000       120   +14.2" in text
         await pilot.press("left_square_bracket")
-        await stage.settle(pilot)
-        assert "window 58 of watch 1" in stage.screen_text(app)
+        await stage.until(pilot, lambda: "window 58 of watch 1" in stage.screen_text(app))
         await pilot.press("enter")  # on the fingerprint that matched
         await stage.until(pilot, lambda: isinstance(app.screen, EpisodeScreen))
         await pilot.press("escape", "escape")
@@ -202,14 +201,11 @@ async def test_names_from_tenants_are_drawn_as_text(watcher: Any, stage: Any) ->
         assert "/pods/[bold red]x[/]\\x1b[2J\\u202egnp" in text
         assert "\x1b" not in text
         await pilot.press("tab", "enter")
-        await stage.settle(pilot)
-        assert "[bold red]x[/]\\x1b[2J" in stage.screen_text(app)
+        await stage.until(pilot, lambda: "[bold red]x[/]\\x1b[2J" in stage.screen_text(app))
         await pilot.press("s")
-        await stage.settle(pilot)
-        assert "[bold red]x[/]\\x1b[2J" in stage.screen_text(app)
+        await stage.until(pilot, lambda: "[bold red]x[/]\\x1b[2J" in stage.screen_text(app))
         await pilot.press("escape", "colon")
-        await stage.settle(pilot)
-        assert "[bold red]x[/]\\x1b[2J" in stage.screen_text(app)
+        await stage.until(pilot, lambda: "[bold red]x[/]\\x1b[2J" in stage.screen_text(app))
 
 
 async def test_a_stale_knowledge_base_is_said_since_when_and_why(watcher: Any, stage: Any) -> None:
@@ -224,15 +220,14 @@ async def test_a_stale_knowledge_base_is_said_since_when_and_why(watcher: Any, s
 async def test_it_outlives_its_watcher(watcher: Any, stage: Any) -> None:
     async with stage.cockpit(watcher) as (app, pilot):
         watcher.absent = True
-        await stage.until(pilot, lambda: "watcher gone since" in stage.screen_text(app), seconds=4)
+        await stage.until(pilot, lambda: "watcher gone since" in stage.screen_text(app))
         assert "retrying (no watcher listens" in stage.screen_text(app)
         await pilot.press("j", "k", "enter", "escape", "tab", "r")  # all of it still answers
-        await stage.settle(pilot)
-        assert "60 windows" in stage.screen_text(app) or "PAUSED" in stage.screen_text(app)
+        await stage.until(pilot, lambda: "60 windows" in stage.screen_text(app) or "PAUSED" in stage.screen_text(app))
         watcher.absent = False
         watcher.started_s += 100
         watcher.windows = [replace(each, watch=2) for each in watcher.windows[:7]]
-        await stage.until(pilot, lambda: "watcher gone" not in stage.screen_text(app), seconds=4)
+        await stage.until(pilot, lambda: "watcher gone" not in stage.screen_text(app))
         await pilot.press("1", "escape")
         await stage.until(pilot, lambda: "2:6" in windows_of(app).keys)
 
@@ -244,7 +239,7 @@ async def test_it_opens_without_a_watcher_and_without_a_window(watcher: Any, sta
         await stage.until(pilot, lambda: "retrying: " in stage.screen_text(app))
         assert "gone since" not in stage.screen_text(app), "it was never there"
         watcher.absent = False
-        await stage.until(pilot, lambda: "no window yet" in stage.screen_text(app), seconds=4)
+        await stage.until(pilot, lambda: "no window yet" in stage.screen_text(app))
         await pilot.press("enter", "space", "left_square_bracket", "right_square_bracket", "tab", "enter", "r", "s")
         assert isinstance(app.screen, LiveScreen)
 
@@ -271,15 +266,13 @@ async def test_it_is_usable_at(watcher: Any, stage: Any, size: tuple[int, int]) 
 async def test_a_terminal_that_shrinks_to_nothing_says_so_and_comes_back(watcher: Any, stage: Any) -> None:
     async with stage.cockpit(watcher) as (app, pilot):
         await pilot.resize_terminal(20, 5)
-        await stage.settle(pilot)
-        assert "terminal 20x5" in stage.screen_text(app)
+        await stage.until(pilot, lambda: "terminal 20x5" in stage.screen_text(app))
         watcher.push(count=2)
         await pilot.press("j", "k", "tab", "enter")
         await stage.settle(pilot, 0.4)
         await pilot.resize_terminal(80, 24)
         await pilot.press("1")
-        await stage.settle(pilot)
-        assert "gpu-node-17" in stage.screen_text(app)
+        await stage.until(pilot, lambda: "gpu-node-17" in stage.screen_text(app))
         assert "terminal 20x5" not in stage.screen_text(app)
 
 
@@ -298,8 +291,7 @@ async def test_a_subsystem_that_the_host_has_not_has_no_trace(watcher: Any, stag
 async def test_help_lists_the_keys_of_its_screen(watcher: Any, stage: Any) -> None:
     async with stage.cockpit(watcher) as (app, pilot):
         await pilot.press("question_mark")
-        await stage.settle(pilot)
-        assert "keys on the live screen" in stage.screen_text(app)
+        await stage.until(pilot, lambda: "keys on the live screen" in stage.screen_text(app))
         assert "pause on this window" in stage.screen_text(app)
         await pilot.resize_terminal(60, 24)
         await stage.settle(pilot)
@@ -319,8 +311,7 @@ async def test_the_footer_lists_only_keys_that_do_something(watcher: Any, stage:
         assert not watcher.orders
         assert "move to an episode first" in stage.said(app)
         await pilot.press("tab")
-        await stage.settle(pilot)
-        assert "r fix" in stage.screen_text(app).splitlines()[-1]
+        await stage.until(pilot, lambda: "r fix" in stage.screen_text(app).splitlines()[-1])
 
 
 @pytest.mark.slow

@@ -19,11 +19,11 @@ from unveil_tui.rights import RECORDING
 
 
 def test_its_time_passes_at_the_pace_that_was_asked_for_and_it_answers_meanwhile() -> None:
+    began = time.monotonic()
     replay = PacedReplay(recording(), speed=10)
     try:
-        began = time.monotonic()
         while (window := replay.call("status")["window"]) is None or window["index"] < 10:
-            assert time.monotonic() - began < 20
+            assert time.monotonic() - began < 60
             time.sleep(0.02)
         assert time.monotonic() - began > 0.7  # ten windows, one a recorded second
         assert replay.call("status")["replay"] == {"speed": 10, "ended": False}
@@ -52,7 +52,7 @@ def test_without_a_watcher_it_says_so_and_ends(tmp_path: Any) -> None:
     try:
         ended = subprocess.run(
             [sys.executable, "-m", "unveil", "tui", "--state-dir", str(tmp_path)],
-            stdin=child, stdout=child, stderr=child, timeout=30, check=False,
+            stdin=child, stdout=child, stderr=child, timeout=90, check=False,
         )  # fmt: skip
         assert ended.returncode == 1
         assert b"no watcher listens" in os.read(parent, 4096)
@@ -65,7 +65,7 @@ async def test_a_recording_is_watched_like_a_host(stage: Any) -> None:
     replay = PacedReplay(recording(), speed=20)
     try:
         async with stage.cockpit(replay, rights=RECORDING) as (app, pilot):
-            await stage.until(pilot, lambda: len(app.seen.windows) > 10, seconds=20)
+            await stage.until(pilot, lambda: len(app.seen.windows) > 10)
             text = stage.screen_text(app)
             assert "RECORDING" in text
             assert "x20" in text

@@ -51,7 +51,7 @@ def test_cpu_time_is_that_of_a_process_and_its_children_living_and_dead() -> Non
     assert process.stdout is not None
     child = int(process.stdout.readline())
     try:
-        assert 0.55 < cpu_seconds(process.pid) < 3
+        assert 0.55 < cpu_seconds(process.pid) < 30, "ticks would be sixty"
         resident, proportional = memory_mb(process.pid)
         assert 0 < proportional <= resident < 200
     finally:

@@ -54,3 +54,13 @@ def test_distances_are_kept_to_a_two_thousandth_and_never_become_infinite():
     assert np.isfinite(ring.near()[-1][:2]).all()
     assert np.isnan(ring.near()[-1][2])
     assert ring.realigned(np.array([1, 0])).near().dtype == np.float16
+
+
+def test_a_ring_that_was_cleared_begins_anew():
+    ring = Ring(3, 1)
+    ring.refill(np.arange(3.0).reshape(-1, 1))
+    ring.clear()
+    assert ring.newest().shape == (0, 1)
+    assert ring.realigned(np.array([0, -1])).newest().shape == (0, 2)
+    assert ring.push(np.array([9])) is None
+    assert ring.newest()[:, 0].tolist() == [9]

@@ -34,6 +34,14 @@ def test_a_file_is_read_anew_each_time_through_one_descriptor(procfs) -> None:
     assert file.read() is None
 
 
+def test_a_file_that_is_not_kept_open_comes_whole_as_well(procfs) -> None:
+    procfs.write("f", "a 1\n")
+    file = KeptFile(procfs.root, Feed(path="f", parser=parse, whole=True, kept=False))
+    for text in ("a 1\n", "a 1\n" * 1024, "a 22\n" * 1024, "a 1\n"):
+        procfs.write("f", text)
+        assert file.read() == text.encode()
+
+
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_file_that_outgrows_the_buffer_is_read_to_its_end(procfs, whole: bool) -> None:
     procfs.write("f", "a 1\n")

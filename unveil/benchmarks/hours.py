@@ -18,10 +18,13 @@ from typing import TYPE_CHECKING
 from unveil.benchmarks.running import said
 from unveil.cli import draw
 from unveil.detection.rule import DEFAULT_RULE
-from unveil.engine.allocator import keep_little, keep_together
-from unveil.engine.settings import Settings
-from unveil.engine.watch import Watch
+from unveil.engine.bare_imports import bare_imports
 from unveil.errors import UnveilError
+
+with bare_imports():  # as `unveil watch` does
+    from unveil.engine.allocator import keep_little, keep_together
+    from unveil.engine.settings import Settings
+    from unveil.engine.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -41,8 +41,11 @@ def run(arguments: argparse.Namespace) -> int:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(name, "1")  # before numpy is loaded: a pool of threads would only wait, and be paid for
 
-    from unveil.engine.settings import load_settings
-    from unveil.engine.watch import run_watch
+    from unveil.engine.bare_imports import bare_imports
+
+    with bare_imports():
+        from unveil.engine.settings import load_settings
+        from unveil.engine.watch import run_watch
 
     logging.basicConfig(
         level=logging.INFO if arguments.verbose else logging.WARNING,

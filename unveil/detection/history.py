@@ -18,7 +18,8 @@ _LARGEST = 6e4  # of float16: beyond any distance that is told apart, and float1
 class Ring:
     """The newest rows, at most *capacity*, in the order they came.
 
-    All memory is there from the beginning, so that a watcher takes no more in its second hour than in its first.
+    All memory is there from the beginning, so that a watcher takes no more in its second hour than in its first; but
+    for a ring that is mostly empty, and was cleared.
     """
 
     def __init__(self, capacity: int, width: int, *, dtype: type[np.floating] = np.float32) -> None:
@@ -56,10 +57,18 @@ class Ring:
         self._count = len(kept)
         self._next = len(kept) % len(self._rows)
 
+    def clear(self) -> None:
+        """Forget all rows. What they were in is given back to the system: it takes memory again as rows come."""
+        self._rows = np.empty_like(self._rows)
+        self._next = self._count = 0
+
     def realigned(self, source: NDArray[np.intp]) -> Ring:
         """Return a ring whose column i is this one's column ``source[i]``, or absent where that is -1."""
         ring = Ring(len(self._rows), len(source), dtype=self._rows.dtype.type)
-        ring.refill(realign(self.newest(), source))
+        if self._count:
+            ring.refill(realign(self.newest(), source))
+        else:
+            ring.clear()
         return ring
 
     def _within(self, rows: NDArray[np.floating]) -> NDArray[np.floating]:

@@ -82,6 +82,7 @@ class Reference:
         self._values = Ring(centred, width)
         self._residuals = ThinnedRing(self.settings.kept, width, thinning=self.settings.thinning)
         self._aside = Ring(centred, width)
+        self._aside.clear()  # on most hosts it stays empty, and its megabyte is not taken
         self._trend = Trend(scope.log)
         self._trends = ThinnedRing(
             max(self.settings.kept // _TREND_EVERY, self.settings.warm_up), width, thinning=self.settings.thinning
@@ -171,8 +172,8 @@ class Reference:
         if trend is not None and self._learned % _TREND_EVERY == 0:
             self._trends.push(trend)
         self._refused = max(0.0, self._refused - 1.0)
-        if self._refused == 0.0:
-            self._aside.refill(self._aside.newest(0))
+        if self._refused == 0.0 and len(self._aside):
+            self._aside.clear()
         self._since_refresh += 1
         if self._since_refresh >= min(max(self.windows // 10, 5), 60):
             self._refresh()
@@ -189,7 +190,7 @@ class Reference:
         self._refused += self.settings.episode_weight if episode else 1.0
         if self._refused >= self.settings.patience and len(self._aside) >= self.settings.warm_up:
             self._values.refill(self._aside.newest())
-            self._aside.refill(self._aside.newest(0))
+            self._aside.clear()
             self._refused = 0.0
             self._begin(self._values.newest())
 

@@ -136,16 +136,31 @@ def _surroundings(power: NDArray[np.float64], first: int) -> NDArray[np.float64]
     bands = [(low, high) for low, high in pairwise(edges) if high > low]
     places = np.array([bins[low:high].mean() for low, high in bands])
     levels = np.array([np.log(max(median(power[low:high].tolist()), floor)) for low, high in bands])
-    weights = np.sqrt([high - low for low, high in bands])  # a band of few bins is a poor median
+    weights = np.array([float(high - low) for low, high in bands])  # a band of few bins is a poor median
     trusted = np.ones(len(places), dtype=bool)
     for _ in range(2):
-        curve = np.polynomial.Polynomial.fit(places[trusted], levels[trusted], 1, w=weights[trusted])
-        above = levels - curve(places)
+        level, slope = _line(places[trusted], levels[trusted], weights[trusted])
+        above = levels - (level + slope * places)
         trusted = above <= max(3.0 * median(np.abs(above).tolist()), 0.5)
         if trusted.sum() < BANDS // 2:
             break
-    smooth: NDArray[np.float64] = np.exp(curve(bins))
+    smooth: NDArray[np.float64] = np.exp(level + slope * bins)
     return np.maximum(smooth, floor)
+
+
+def _line(
+    places: NDArray[np.float64], levels: NDArray[np.float64], weights: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Return level at zero and slope of the line of least squares, where each point counts by its weight.
+
+    By hand: numpy's polynomials are a megabyte, which a watcher would keep since the first NIC that was busy.
+    """
+    share = weights / weights.sum()
+    at, level = float(share @ places), float(share @ levels)
+    apart = places - at
+    square = float(share @ (apart * apart))
+    slope = float(share @ (apart * (levels - level))) / square if square > 0 else 0.0
+    return level - slope * at, slope
 
 
 def _between(power: NDArray[np.float64], peak: int) -> float:

@@ -128,11 +128,22 @@ class KeptFile:
         path = turns[self._turn % len(turns)]
         self._turn += 1
         try:
-            return self._root.read(path) if self._pieces else self._root.head(path, _MOST_WHOLE)
+            return self._root.read(path) if self._pieces else self._whole(path)
         except OSError as error:
             if len(turns) == 1:  # of several, one (an offline CPU) must not take the others away
                 self._give_up(error)
             return None
+
+    def _whole(self, path: str) -> bytes:
+        """Return a file that the kernel gives at once.
+
+        Asked for little as long as that is all: a large buffer is mapped, and the short answer keeps a page of it.
+        """
+        text = self._root.head(path, self._size)
+        if len(text) == self._size < _MOST_WHOLE:
+            self._size = _MOST_WHOLE
+            text = self._root.head(path, self._size)
+        return text
 
     def cut(self, text: bytes) -> bytes:
         """Return a text as it is parsed; see ``Feed.cut``."""

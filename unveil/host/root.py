@@ -12,7 +12,7 @@ import os
 import stat as modes
 import time
 
-_CHUNK = 1 << 16
+_CHUNK = 1 << 14  # the kernel answers by the page; a large buffer is mapped, and a short answer keeps a page of it
 _MOST = 1 << 26  # more is no kernel table
 _REMEMBERED_S = 30.0
 _MOST_FOLDERS = 4096

@@ -273,7 +273,7 @@ def rig(tmp_path: Path, scratch: Path) -> Iterator[Callable[..., Rig]]:
                     while active.child.poll().result is None:
                         time.sleep(0.05)
         for child in each.supervisor._ending:
-            child._process.wait(10)
+            child._process.wait(60)
         each.close()
 
 

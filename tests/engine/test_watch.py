@@ -41,7 +41,7 @@ def test_a_watcher_whose_state_is_taken_away_ends_and_hinders_no_other(
     watcher = watch()
     (tmp_path / "watch" / gone).rename(tmp_path / "away")
     other = watch(state_dir=tmp_path / "watch") if gone == "" else None
-    timer = threading.Timer(20, watcher.stop)
+    timer = threading.Timer(90, watcher.stop)
     timer.start()
     with pytest.raises(RefusedError, match="removed or replaced"):
         watcher.run()

@@ -144,7 +144,7 @@ def finish(child: ChildRun, *, seconds: float = 60.0) -> tuple[RunResult, list[R
         if progress.result is not None:
             child.poll()
             if child._process is not None:
-                child._process.wait(10)  # reaped, so that nothing of it is left to the next test
+                child._process.wait(60)  # reaped, so that nothing of it is left to the next test
             return progress.result, events
         time.sleep(0.05)
     pytest.fail(f"no result within {seconds} s: {(child.directory / 'child.log').read_text()}")

@@ -35,7 +35,7 @@ def test_a_fault_is_there_until_it_is_stopped(
 
     monkeypatch.setitem(FAULTS, "none", Fault(title="", label="", inject=inject))
     injection = Injection("none", build(2), uses)
-    assert there.wait(10)
+    assert there.wait(60)
     assert not gone.is_set()
     injection.stop()
     injection.close()

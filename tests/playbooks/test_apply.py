@@ -92,7 +92,7 @@ def finish(child: ChildRun) -> RunResult:
         assert time.monotonic() < end
         time.sleep(0.05)
     if child._process is not None:
-        child._process.wait(10)
+        child._process.wait(60)
     return result
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -94,3 +95,14 @@ def test_imports_are_as_ever_afterwards_whatever_happened(folder: Path) -> None:
         importlib.import_module("bare_one")
     assert sys.path_hooks == before
     assert importlib.import_module("bare_two").__doc__ == "A module."
+
+
+def test_numpy_counts_without_its_texts() -> None:
+    program = """
+from unveil.engine.bare_imports import bare_imports
+with bare_imports():
+    import numpy
+print(numpy.median.__doc__, numpy.median([1, 2, 9]), numpy.linalg.solve([[2.0]], [4.0])[0])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["None", "2.0", "2.0"]

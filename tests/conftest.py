@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -54,6 +55,10 @@ while True:
         print("answered", flush=True)
     time.sleep(0.0002)
 """
+
+# How long an example takes says how busy the machine is; a test without end is ended by pytest.
+settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any speed")
 
 # A shell without job control starts what it puts in the background deaf to Ctrl-C; so would be all that tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

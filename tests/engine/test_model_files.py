@@ -37,7 +37,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
     return path, path.read_bytes()
 
 
-@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_no_flipped_bit_gives_arrays_back(written: tuple[Path, bytes], data: st.DataObject) -> None:
     path, whole = written
@@ -49,7 +49,7 @@ def test_no_flipped_bit_gives_arrays_back(written: tuple[Path, bytes], data: st.
         load_arrays(path)
 
 
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=100, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_no_part_of_a_file_gives_arrays_back(written: tuple[Path, bytes], data: st.DataObject) -> None:
     path, whole = written

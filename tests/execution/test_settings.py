@@ -137,7 +137,7 @@ def test_a_hundred_settings_are_restored(tree: Path) -> None:
     assert {address: host.read(address) for address in addresses} == saved
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
+@settings(suppress_health_check=list(HealthCheck), deadline=None, max_examples=50)
 @given(
     values=st.lists(st.integers(0, 9), min_size=3, max_size=3),
     theirs=st.none() | st.integers(0, 9),

@@ -337,7 +337,7 @@ def test_columns_that_are_there_twice_and_columns_in_another_order_change_nothin
     np.testing.assert_allclose(plain.values, other.values, rtol=1e-12)
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(factor=st.sampled_from([0.5, 2.0, 8.0]), seed=st.integers(0, 2**32))
 def test_shares_do_not_depend_on_the_unit_and_rates_do(extract: Extract, factor: float, seed: int) -> None:
     noise = np.random.default_rng(seed)

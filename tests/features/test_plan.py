@@ -104,7 +104,7 @@ EVERYTHING = channels(
 )
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32), rows=st.integers(1, 6), lost=st.sampled_from([0.0, 0.0, 0.02, 0.3, 0.9]))
 def test_every_formula_comes_out_as_a_slow_reading_of_it(
     block: Block, facts: Facts, seed: int, rows: int, lost: float

@@ -73,7 +73,7 @@ def test_a_run_id_that_is_no_name_of_a_directory_is_refused(run: Run) -> None:
             new_run(bad, run.plan, "watcher", 1.0)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=list(HealthCheck), max_examples=60, deadline=None)
 @given(data=st.data())
 def test_any_walk_keeps_history_and_only_takes_steps_of_the_table(run: Run, data: st.DataObject) -> None:
     for at in range(8):

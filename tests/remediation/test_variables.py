@@ -107,7 +107,7 @@ def test_what_is_missing_says_where_to_put_it(episode: Episode) -> None:
         one(Variable(name="v", type="string", origin="match.gpu"), episode)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=list(HealthCheck))
 @given(name=st.text(max_size=300))
 def test_text_of_a_tenant_is_cleaned_and_cut_and_never_keeps_a_fix_away(episode: Episode, name: str) -> None:
     facts = FactTable(facts=(Fact(name="cpu.cgroup_name", value=name),))

@@ -38,7 +38,7 @@ def test_a_kernel_that_was_told_nothing_has_no_parameters_and_one_that_does_not_
     assert tree.facts().value("cpu.boot_parameters") is None
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=list(HealthCheck))
 @given(st.binary(max_size=200))
 def test_any_line_is_read(tree: Tree, line: bytes) -> None:
     words = told(tree, b"nosmt " + line)

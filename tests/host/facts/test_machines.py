@@ -85,7 +85,7 @@ def test_a_crowd_of_processes_and_threads_is_cut_off(tree, monkeypatch: pytest.M
     assert len(found.vcpus) == 4
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(name=st.binary(max_size=16), stat=st.binary(max_size=60))
 def test_names_and_states_of_any_kind_do_no_harm(tree, name: bytes, stat: bytes) -> None:
     for path, data in {"comm": name, "task/5000/comm": name, "stat": stat, "fdinfo/3": name}.items():

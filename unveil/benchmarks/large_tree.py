@@ -195,6 +195,6 @@ _MEMORY_STAT = (
 )  # fmt: skip
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.exit("usage: python -m unveil.benchmarks.large_tree FOLDER")
     grow(Path(sys.argv[1]), Size())

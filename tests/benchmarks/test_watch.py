@@ -20,7 +20,8 @@ def test_the_benchmark_measures_the_real_command_and_says_whether_it_keeps_to_it
     assert code in (0, 1)
     assert ("within budget" in said) is (code == 0)
     for row in (
-        "CPU, % of one core",
+        "CPU, % of one core, on the host as it is",
+        "CPU, % of one core, while no CPU sleeps",
         "resident, MB",
         "lateness of ticks",
         "channels, features",

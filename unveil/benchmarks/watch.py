@@ -10,9 +10,9 @@ A share of a core means little without the machine: to wake an idle CPU and to f
 one than on another, and on a virtual machine much more in one hour than in another. So two peers that wake
 at the same pace are measured beside it, slice by slice: a loop that does nothing (``idle_peer``: the floor) and a plain
 psutil loop (``psutil_peer``). Each is stopped while another is measured, because each makes the others' caches cold.
-All three are measured twice, again in turns: on the host as it is, and while its CPUs are kept from sleeping (``awake``)
-as those of a host with work are; four minutes in all. How many pages of memory are touched from one tick to the next,
-and in a second, does not depend on the hour, and explains most of the rest.
+All three are measured twice, again in turns: on the host as it is, and while its CPUs are kept from sleeping, as those
+of a host with work are (``awake``); four minutes in all. How many pages of memory are touched from one tick to the
+next, and in a second, does not depend on the hour, and explains most of the rest.
 """
 
 from __future__ import annotations

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from unveil.errors import UnreadableError
 from unveil.host.gpu import GpuReader
 from unveil.host.parsers.text import Text
+from unveil.host.recording import read_recording
 from unveil.host.root import HostRoot
 from unveil.records.metric import Channel
 
@@ -117,6 +119,47 @@ def plainly() -> Callable[[bytes, Parser], dict[Channel, float]]:
         return {channel: value for channel, value in values.items() if channel not in twice}
 
     return parse
+
+
+Recorded = list[tuple[float, list[bytes]]]
+
+
+@pytest.fixture(scope="session")
+def recorded() -> Callable[[Path], Recorded]:
+    """Give the wall clock of each second of a recording, with the times and values of its blocks."""
+
+    def seconds(path: Path) -> Recorded:
+        return [
+            (tick.wall_s, [array.tobytes() for block in tick.blocks for array in (block.times_ns, block.values)])
+            for tick in read_recording(path).ticks()
+        ]
+
+    return seconds
+
+
+@pytest.fixture(scope="session")
+def share_refused(recorded: Callable[[Path], Recorded]) -> Callable[[Path, Path, int], float]:
+    """Give what damages one byte of a recording's file after another: in each case it is refused, or read as before."""
+
+    def share(path: Path, file: Path, step: int) -> float:
+        before, whole = recorded(path), file.read_bytes()
+        offsets = range(4, len(whole), step)
+        refused = 0
+        for offset in offsets:
+            damaged = bytearray(whole)
+            damaged[offset] ^= 1 << offset % 8
+            file.write_bytes(damaged)
+            try:
+                assert recorded(path) == before
+            except UnreadableError:
+                refused += 1
+        for length in range(0, len(whole), 3 * step):
+            file.write_bytes(whole[:length])
+            with pytest.raises(UnreadableError):
+                recorded(path)
+        return refused / len(offsets)
+
+    return share
 
 
 INTERVAL_NS = 100_000_000

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unveil.host.packing import BITS, FORMS, doubles, pack, unpack, whole_numbers
+from unveil.host.packing import BITS, FORMS, Packed, doubles, pack, unpack, whole_numbers
 from unveil.host.recorded_table import TableWriter
 from unveil.records.metric import Channel
 from unveil.records.sample import Layout, SampleBlock, Tier
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NAN = float("nan")
 
@@ -99,3 +105,50 @@ def test_steps_are_small_where_numbers_are_large() -> None:
     packed = {line.column: line for line in pack(*table.take())}
     assert packed["memory.free"].steps.tolist() == [2**40, 1, 1, 1, 1]
     assert packed["memory.free"].form == "1"
+
+
+def packed_second() -> list[Packed]:
+    layout = Layout((Channel("cpu.user"), Channel("cpu.idle")))
+    table = TableWriter()
+    for tier in (Tier.FAST, Tier.MEDIUM, Tier.SLOW):
+        times = np.arange(2, dtype=np.int64)
+        table.add([SampleBlock(tier=tier, layout=layout, times_ns=times, values=np.full((2, 2), 0.5))], None, 0.5)
+    return list(pack(*table.take()))
+
+
+def test_tiers_have_the_numbers_that_stand_in_files() -> None:
+    (tiers,) = (line for line in packed_second() if line.column == "tier")
+    numbers = np.cumsum(tiers.steps)
+    assert numbers[numbers >= 0].tolist() == [0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        lambda line: [],
+        lambda line: [line, line],
+        lambda line: [replace(line, steps=line.steps[:1])],  # numpy would take one value for all rows
+        lambda line: [replace(line, steps=line.steps[:0])],
+        lambda line: [replace(line, steps=np.append(line.steps, 1))],
+        lambda line: [replace(line, form="*1e-9" if line.column in {"second", "tier"} else "none")],
+        lambda line: [replace(line, column="cpu.nice")],
+    ],
+    ids=["missing", "twice", "one", "none", "more", "form", "name"],
+)
+@pytest.mark.parametrize("name", ["second", "wall_s", "tier", "block", "layout", "time_ns", "cpu.user"])
+def test_rows_that_pack_did_not_make_are_refused(name: str, spoilt: Callable[[Packed], list[Packed]]) -> None:
+    lines = packed_second()
+    (at,) = (index for index, line in enumerate(lines) if line.column == name)
+    lines[at : at + 1] = spoilt(lines[at])
+    with pytest.raises((KeyError, ValueError, TypeError, IndexError)):
+        unpack(lines)
+
+
+@pytest.mark.parametrize(("name", "steps"), [("event", [-1]), ("event", [99]), ("event", []), ("tier", [-1] + [0] * 6)])
+def test_an_event_in_no_row_and_a_tier_that_is_none_are_refused(name: str, steps: list[int]) -> None:
+    lines = packed_second()
+    (at,) = (index for index, line in enumerate(lines) if line.column == name)
+    assert name == "event" or len(lines[at].steps) == len(steps)
+    lines[at] = replace(lines[at], steps=np.array(steps, dtype=np.int64))
+    with pytest.raises((KeyError, ValueError, IndexError)):
+        unpack(lines)

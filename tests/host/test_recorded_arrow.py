@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,13 +17,19 @@ from unveil.records.metric import Channel
 from unveil.records.sample import Layout, SampleBlock, Tier
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator
 
 LAYOUT = Layout((Channel("cpu.context_switches"), Channel("cpu.user"), Channel("cpu.psi_some")))
 
 
-def write(path: Path, seconds: range, *, resume: bool = False, broken: float = 0.0) -> RecordingWriter:
-    writer = RecordingWriter(path, {"host": "h1"}, resume=resume)
+class Killed(BaseException):
+    """What stands for SIGKILL: nothing in the writer answers it."""
+
+
+def write(
+    path: Path, seconds: Iterable[int], *, resume: bool = False, part_s: int = 30, broken: float = 0.0
+) -> RecordingWriter:
+    writer = RecordingWriter(path, {"host": "h1"}, resume=resume, part_s=part_s)
     for number in seconds:
         ticks = number * 10 + np.arange(10)
         values = np.column_stack([1e9 + ticks + broken, ticks / 100, np.where(ticks % 4, ticks / 1e6, np.nan)])
@@ -29,15 +37,6 @@ def write(path: Path, seconds: range, *, resume: bool = False, broken: float = 0
         block = SampleBlock(tier=Tier.FAST, layout=LAYOUT, times_ns=times, values=values)
         writer.write((block,), wall_s=1e9 + number / 3)
     return writer
-
-
-def seen(path: Path) -> list[tuple[float, bytes, bytes]]:
-    """Return wall clock, times and values of each second."""
-    return [
-        (tick.wall_s, block.times_ns.tobytes(), block.values.tobytes())
-        for tick in read_recording(path).ticks()
-        for block in tick.blocks
-    ]
 
 
 def test_a_part_has_a_row_for_each_column(tmp_path: Path) -> None:
@@ -51,60 +50,50 @@ def test_a_part_has_a_row_for_each_column(tmp_path: Path) -> None:
     assert lines["event"]["event"].startswith('{"layout":')
 
 
-def test_a_part_and_the_finished_file_read_alike(tmp_path: Path) -> None:
+def test_a_part_and_the_finished_file_read_alike(tmp_path: Path, recorded) -> None:
     path = tmp_path / "r.parquet"
     writer = write(path, range(3))
     writer.flush()
-    part = seen(path)
+    part = recorded(path)
     writer.close()
     assert not parts_of(path)
-    assert seen(path) == part
+    assert recorded(path) == part
     table = pq.read_table(path)
     assert [str(table.schema.field(str(channel)).type) for channel in LAYOUT.channels] == ["int64", "double", "double"]
 
 
-def test_whole_numbers_in_one_part_and_not_in_another_are_doubles_at_the_end(tmp_path: Path) -> None:
+def test_whole_numbers_in_one_part_and_not_in_another_are_doubles_at_the_end(tmp_path: Path, recorded) -> None:
     path = tmp_path / "r.parquet"
     writer = write(path, range(2))
     writer.flush()
     write(path, range(2, 4), resume=True, broken=0.5).flush()
-    parts = seen(path)
+    parts = recorded(path)
     write(path, range(4, 5), resume=True).close()
-    assert seen(path)[:4] == parts
+    assert recorded(path)[:4] == parts
     assert str(pq.read_schema(path).field("cpu.context_switches").type) == "double"
 
 
-def test_wide_parts_of_an_earlier_version_are_read_and_gone_on_with(tmp_path: Path) -> None:
+def test_wide_parts_of_an_earlier_version_are_read_and_gone_on_with(tmp_path: Path, recorded) -> None:
     path, one = tmp_path / "r.parquet", tmp_path / "one.parquet"
     for number in (1, 2):
         write(one, range(2 * number - 2, 2 * number)).close()
         one.replace(part_path(path, number))
-    early = seen(path)
+    early = recorded(path)
     assert len(early) == 4
     writer = write(path, range(4, 6), resume=True)
     writer.flush()
-    parts = seen(path)
+    parts = recorded(path)
     assert parts[:4] == early
     writer.close()
-    assert seen(path) == parts
+    assert recorded(path) == parts
     assert [tick.wall_s for tick in read_recording(path).ticks()] == [1e9 + number / 3 for number in range(6)]
 
 
-def test_damage_in_a_part_is_said_and_never_a_traceback(tmp_path: Path) -> None:
+def test_damage_in_a_part_is_said_and_never_a_traceback_or_another_value(tmp_path: Path, share_refused) -> None:
     path = tmp_path / "r.parquet"
     write(path, range(3)).flush()
     (part,) = parts_of(path)
-    whole = part.read_bytes()
-    refused = 0
-    for offset in range(4, len(whole), 23):
-        damaged = bytearray(whole)
-        damaged[offset] ^= 0x55
-        part.write_bytes(damaged)
-        try:
-            list(read_recording(path).ticks())
-        except UnreadableError:
-            refused += 1
-    assert refused > len(range(4, len(whole), 23)) // 2
+    assert share_refused(path, part, 13) > 0.5
 
 
 @pytest.mark.parametrize("column", ["second", "cpu.user"])
@@ -119,6 +108,79 @@ def test_a_part_that_lacks_a_column_or_has_too_much_of_one_is_damaged(tmp_path: 
     pq.write_table(type(table).from_pylist(lines, table.schema), part)
     with pytest.raises(UnreadableError):
         list(read_recording(path).ticks())
+
+
+def test_a_writer_killed_before_any_of_its_changes_to_files_loses_one_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorded
+) -> None:
+    whole, left, begun = tmp_path / "whole.parquet", 0, 0
+    write(whole, range(5)).close()
+    expected = recorded(whole)
+
+    def mortal(change: Callable) -> Callable:
+        def changed(*arguments: object, **keywords: object) -> object:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Killed
+            return change(*arguments, **keywords)
+
+        return changed
+
+    def noted(seconds: range) -> Iterator[int]:
+        nonlocal begun
+        for number in seconds:
+            begun = number
+            yield number
+
+    for changes in range(1000):
+        path = tmp_path / str(changes) / "r.parquet"
+        path.parent.mkdir()
+        left, begun = changes, 0
+        with monkeypatch.context() as patch:
+            for owner, name in ((os, "fsync"), (Path, "replace"), (Path, "unlink"), (Path, "open")):
+                patch.setattr(owner, name, mortal(getattr(owner, name)))
+            try:
+                write(path, noted(range(3)), part_s=2, resume=True).close()
+                write(path, noted(range(3, 4)), part_s=2, resume=True).close()  # after a finished file
+            except Killed:
+                pass
+            else:
+                break
+        seen = recorded(path) if path.exists() or parts_of(path) else []
+        assert seen == expected[: len(seen)]
+        assert len(seen) >= begun - 1, "two seconds are a part: the last and the one before"
+        write(path, range(len(seen), 5), part_s=2, resume=True).close()
+        assert [file.name for file in path.parent.iterdir()] == ["r.parquet"]
+        assert recorded(path) == expected
+    assert changes > 20
+
+
+@pytest.mark.parametrize("event", ["[" * 100_000, '{"layout":1e999,"columns":[]}', "[]", '{"facts":3}', "{}", "{"])
+def test_an_event_that_is_none_is_damage(tmp_path: Path, event: str) -> None:
+    path = tmp_path / "r.parquet"
+    write(path, range(1)).flush()
+    (part,) = parts_of(path)
+    table = pq.read_table(part)
+    lines = [line | ({"event": event} if line["event"] else {}) for line in table.to_pylist()]
+    pq.write_table(type(table).from_pylist(lines, table.schema), part)
+    with pytest.raises(UnreadableError):
+        list(read_recording(path).ticks())
+
+
+def test_a_part_that_is_damaged_while_it_is_recorded_is_said_at_the_end_and_stays(tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    writer = write(path, range(1))
+    writer.flush()
+    (part,) = parts_of(path)
+    whole = part.read_bytes()
+    part.write_bytes(whole[:40] + b"damage" + whole[46:])
+    with pytest.raises(UnreadableError, match="part-0001 is no recording, or is damaged"):
+        writer.close()
+    assert not path.exists()
+    part.write_bytes(whole)
+    write(path, range(1, 2), resume=True).close()
+    assert len(list(read_recording(path).ticks())) == 2
 
 
 def test_a_format_of_the_future_is_refused_with_what_to_do(tmp_path: Path) -> None:

@@ -33,13 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Record until the time is over or it is interrupted; the file is whole either way."""
     from unveil.engine.recorder import record
-    from unveil.host.recording import read_recording
 
     length_s = seconds(arguments.duration) if arguments.duration else None
     if length_s is not None and length_s < 1:
         raise UsageError("a recording lasts a second at least", hint="leave out --for to record until Ctrl-C")
-    if arguments.resume and arguments.file.exists():
-        read_recording(arguments.file)  # refuses what is no recording, before it is taken for its first part
     with draw.progress("recording", total=length_s, quiet=arguments.quiet) as advance:
         taken = record(
             arguments.file,

@@ -10,7 +10,7 @@ form      how its values were made whole numbers: ``1`` they are; ``/1e2`` they 
           ``*1e-2`` hundredths, to be multiplied, which differs in the last bit; ``bits`` these are the bits of
           doubles. Taken is the first that gives back every bit
 steps     whole numbers: the first value, then differences (modulo 2^64), of the rows whose layout has the
-          column; -2^63 is null. Of an event, the row where it stands
+          column; -2^63 is null. Of an event, the row where it stands; of ``tier`` 0 fast, 1 medium, 2 slow
 event     JSON, null in all other rows
 ========= ====================================================================================================
 
@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unveil.host.recorded_table import FIXED, ChannelColumn, Row
-from unveil.records.sample import Tier
+from unveil.host.recorded_table import ChannelColumn, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,7 +40,8 @@ BITS = "bits"
 _EXACT = 2.0**53  # whole numbers up to this are exact as doubles
 _NAN_BITS = np.float64("nan").view(np.int64)
 _NULL = np.iinfo(np.int64).min
-_TIERS = tuple(Tier)
+_TIERS = ("fast", "medium", "slow")  # by the numbers that stand in files
+_NUMBERED = ("second", "block", "layout", "time_ns", "tier")  # columns that every part has, beside ``wall_s``
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -86,9 +86,9 @@ def doubles(numbers: NDArray[np.int64], form: str) -> NDArray[np.float64]:
 
 def pack(rows: Sequence[Row], columns: Mapping[str, ChannelColumn]) -> Iterator[Packed]:
     """Yield the rows of a part: what ``TableWriter.take`` returns, packed."""
-    for name in ("second", "block", "layout", "time_ns"):
+    for name in _NUMBERED[:-1]:
         yield _packed(name, WHOLE, _with_nulls(getattr(row, name) for row in rows))
-    yield _packed("tier", WHOLE, _with_nulls(row.tier and _TIERS.index(Tier(row.tier)) for row in rows))
+    yield _packed("tier", WHOLE, _with_nulls(row.tier and _TIERS.index(row.tier) for row in rows))
     yield _packed("wall_s", *whole_numbers(np.array([row.wall_s for row in rows], dtype=np.float64)))
     for index, row in enumerate(rows):
         if row.event is not None:
@@ -103,50 +103,67 @@ def unpack(packed: Iterable[Packed]) -> tuple[list[Row], dict[str, ChannelColumn
     Raises:
         KeyError, ValueError, TypeError, IndexError: these are no rows that ``pack`` made.
     """
-    fixed: dict[str, NDArray[np.int64]] = {}
-    walls = np.zeros(0)
     events: dict[int, str] = {}
-    channels: list[Packed] = []
+    lines: dict[str, Packed] = {}
     for line in packed:
         if line.event is not None:
-            events[int(line.steps[0])] = line.event
-        elif line.column == "wall_s":
-            walls = doubles(np.cumsum(line.steps), line.form)
-        elif line.column in FIXED:
-            fixed[line.column] = np.cumsum(line.steps)
+            (row,) = line.steps.tolist()
+            events[row] = line.event
+        elif line.column in lines:
+            raise ValueError(f"{line.column} is there twice")
         else:
-            channels.append(line)
-    numbers = {name: [None if number == _NULL else int(number) for number in fixed[name]] for name in fixed}
+            lines[line.column] = line
+    walls = _values(lines.pop("wall_s"))
+    if not events.keys() <= set(range(len(walls))):
+        raise ValueError("an event stands in no row")
+    fixed = {name: _numbers(lines.pop(name)) for name in _NUMBERED}
+    numbers = {name: [None if number == _NULL else number for number in fixed[name].tolist()] for name in fixed}
+    tiers: dict[int | None, str | None] = {None: None, **dict(enumerate(_TIERS))}
     rows = [
-        Row(second, wall_s, None if tier is None else str(_TIERS[tier]), block, layout, time_ns, events.get(index))
+        Row(second, wall_s, tiers[tier], block, layout, time_ns, events.get(index))
         for index, (second, wall_s, tier, block, layout, time_ns) in enumerate(
             zip(
-                fixed["second"].tolist(), walls.tolist(), numbers["tier"], numbers["block"], numbers["layout"],
+                numbers["second"], walls.tolist(), numbers["tier"], numbers["block"], numbers["layout"],
                 numbers["time_ns"], strict=True,
             )
         )
     ]  # fmt: skip
-    return rows, _channel_columns(fixed, events.values(), channels)
+    return rows, _channel_columns(fixed, events.values(), lines)
 
 
 def _channel_columns(
-    fixed: Mapping[str, NDArray[np.int64]], events: Iterable[str], channels: Iterable[Packed]
+    fixed: Mapping[str, NDArray[np.int64]], events: Iterable[str], channels: Mapping[str, Packed]
 ) -> dict[str, ChannelColumn]:
     layouts: dict[str, list[int]] = {}  # which have a column
     for event in map(json.loads, events):
         for name, _, _ in event.get("columns", ()):
             layouts.setdefault(name, []).append(event["layout"])
+    if layouts.keys() != channels.keys():
+        raise ValueError(f"columns without layout, or without values: {sorted(layouts.keys() ^ channels.keys())[:3]}")
     sampled = fixed["time_ns"] != _NULL
     masks: dict[tuple[int, ...], NDArray[np.bool_]] = {}
     columns = {}
-    for line in channels:
-        having = tuple(layouts[line.column])
+    for name, line in channels.items():
+        having = tuple(layouts[name])
         if having not in masks:
             masks[having] = np.isin(fixed["layout"], having) & sampled
+        present = masks[having]
+        if len(line.steps) != np.count_nonzero(present):  # numpy would take one value for all
+            raise ValueError(f"{len(line.steps)} values of {name}")
         values = np.zeros(len(sampled))
-        values[masks[having]] = doubles(np.cumsum(line.steps), line.form)
-        columns[line.column] = ChannelColumn(values=values, present=masks[having])
+        values[present] = _values(line)
+        columns[name] = ChannelColumn(values=values, present=present)
     return columns
+
+
+def _numbers(line: Packed) -> NDArray[np.int64]:
+    if line.form != WHOLE:
+        raise ValueError(f"{line.column} of form {line.form}")
+    return np.cumsum(line.steps)
+
+
+def _values(line: Packed) -> NDArray[np.float64]:
+    return doubles(np.cumsum(line.steps), line.form)
 
 
 def _packed(column: str, form: str, numbers: NDArray[np.int64]) -> Packed:

@@ -141,7 +141,7 @@ class RecordingWriter:
         """Merge the parts into the finished file. Safe to call twice.
 
         Raises:
-            UnveilError: the disk does not take it; the parts stay.
+            UnveilError: the disk does not take it, or a part is damaged; the parts stay.
         """
         if self._closed:
             return
@@ -154,22 +154,21 @@ class RecordingWriter:
         self._closed = True
 
     def _go_on(self, parts: tuple[Path, ...]) -> None:
-        for left in half_written(self._path):
-            left.unlink()
-        if self._path.exists():  # finished: its parts, if any, were merged into it. It becomes the first part
-            for part in parts:
-                part.unlink()
-            first = part_path(self._path, 1)
-            self._path.replace(first)
-            parts = (first,)
+        finished = self._path.exists()
         last = {"second": -1, "block": -1, "layout": -1}
-        for part in parts:
-            with _readable(part):
-                file = _open(part)
-                self._metadata = _metadata(file, part) | self._metadata
-                for table in _tables(file, part, columns=list(last)):
+        for file in (self._path,) if finished else parts:  # before anything is moved: what is damaged stays as it is
+            with _readable(file):
+                opened = _open(file)
+                self._metadata = _metadata(opened, file) | self._metadata
+                for table in _tables(opened, file, columns=list(last)):
                     for name, column in zip(last, table.columns, strict=True):
                         last[name] = max(last[name], *(column.drop_null().to_pylist() or [-1]))
+        for left in half_written(self._path):
+            left.unlink()
+        if finished:  # its parts, if any, were merged into it. It becomes the first part
+            for part in parts:
+                part.unlink()
+            self._path.replace(part_path(self._path, 1))
         self._table.go_on_after(**last)
 
 
@@ -238,7 +237,9 @@ def _readable(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
+    except (
+        pa.ArrowException, OSError, LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError,
+    ) as error:  # fmt: skip
         why = str(error).partition("\n")[0] or type(error).__name__
         raise UnreadableError(
             f"{path} is no recording, or is damaged: {why}", hint="unveil record makes recordings"
@@ -325,17 +326,19 @@ def _merged(parts: Sequence[Path]) -> Iterator[Any]:
         return
     kinds: dict[str, Any] = {field.name: field.type for field in wide_table([], {}).schema}
     for part in parts:
-        for name, kind in _kinds(_open(part), part):
-            if kinds.setdefault(name, kind) != kind:
-                kinds[name] = pa.float64()  # whole numbers in one part and not in another
+        with _readable(part):
+            for name, kind in _kinds(_open(part), part):
+                if kinds.setdefault(name, kind) != kind:
+                    kinds[name] = pa.float64()  # whole numbers in one part and not in another
     schema = pa.schema(kinds.items())
     waiting: list[Any] = []
     for part in parts:
-        for table in _tables(_open(part), part):
-            waiting.append(fitted(table, schema))
-            if sum(len(one) for one in waiting) >= _ROWS_OF_GROUP:
-                yield pa.concat_tables(waiting).combine_chunks()
-                waiting = []
+        with _readable(part):
+            for table in _tables(_open(part), part):
+                waiting.append(fitted(table, schema))
+                if sum(len(one) for one in waiting) >= _ROWS_OF_GROUP:
+                    yield pa.concat_tables(waiting).combine_chunks()
+                    waiting = []
     if waiting:
         yield pa.concat_tables(waiting).combine_chunks()
 

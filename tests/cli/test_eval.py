@@ -25,6 +25,8 @@ def test_combinations_are_compared_in_json_markdown_and_html(
     assert main([*asked, "--html", str(page), "--markdown", str(text), "--json"]) == 0
     assert "| mahalanobis |" in text.read_text()
     assert "| reduced_huge_page_coverage | memory |" in text.read_text()
+    for told in ("## False alarms: ", "## False episodes: "):
+        assert told in text.read_text()
     figures = page.read_text().split("<svg")[1:]
     assert len(figures) == 6  # F1, scores, subsystems, cost, and the recording twice
     for figure in figures:
@@ -36,6 +38,8 @@ def test_combinations_are_compared_in_json_markdown_and_html(
     assert told["rule"] == "mahalanobis"
     assert told["seen"] == told["faults"] == 1
     assert told["hit_rate"] == 1.0
+    assert told["false_alarms"]["watched_s"] < told["false_episodes"]["watched_s"], "one needs warming up"
+    assert told["false_episodes"]["by_fingerprint"] == {}
     assert 0.3 < told["by_label"]["reduced_huge_page_coverage"]["found"] / 38 < 1
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unveil.knowledge.backtest import SeenWindow, Trace
+from unveil.knowledge.backtest import Fire, SeenWindow, Trace
 from unveil.knowledge.evaluation import AFTER, BEFORE, NO_FAULT, Counts, Matched, score
 from unveil.knowledge.labels import Interval
 
@@ -55,33 +55,33 @@ def test_an_unknown_verdict_is_no_quiet_window_but_misses_a_fault() -> None:
     assert told.counts == Counts(found=0, missed=8, false=0, quiet=4)
 
 
-def test_a_run_of_false_alarms_is_one_false_episode_over_the_time_that_was_judged() -> None:
+def test_a_run_of_false_alarms_is_one_false_alarm_over_the_time_that_was_judged() -> None:
     told = score("r", 24, [trace("!!..!!!.." + "." * 11, fault=None)], [FAULT])
-    assert (told.false_episodes.count, told.false_episodes.watched_s) == (2, 22)
+    assert (told.false_alarms.count, told.false_alarms.watched_s) == (2, 22)
     assert told.false_a_day == pytest.approx(2 * 86_400 / 22)
     assert told.false_low is not None
     assert told.false_high is not None
     assert told.false_most is not None
     assert told.false_low < told.false_a_day < told.false_most < told.false_high
-    warming_up = score("r", 24, [trace("?" * 15 + "." * 5, fault=None)], [FAULT]).false_episodes
+    warming_up = score("r", 24, [trace("?" * 15 + "." * 5, fault=None)], [FAULT]).false_alarms
     assert (warming_up.count, warming_up.watched_s) == (0, 5)
 
 
-def test_no_false_episode_in_some_time_is_at_most_three_in_it() -> None:
+def test_no_false_alarm_in_some_time_is_at_most_three_in_it() -> None:
     told = score("r", 24, [trace("." * 28, fault=None)] * 288, [FAULT])  # half a minute each
-    assert (told.false_episodes.count, told.false_episodes.watched_s, told.false_a_day) == (0, 8640, 0)
+    assert (told.false_alarms.count, told.false_alarms.watched_s, told.false_a_day) == (0, 8640, 0)
     assert told.false_most == pytest.approx(30, rel=0.002)
     none = score("r", 24, [trace("?" * 20, fault=None)], [FAULT])
     assert (none.false_a_day, none.false_low, none.false_most) == (None, None, None)
 
 
-def test_an_alarm_that_outlasts_its_fault_is_one_false_episode_and_one_that_begins_anew_another() -> None:
+def test_an_alarm_that_outlasts_its_fault_is_one_false_alarm_and_one_that_begins_anew_another() -> None:
     after = Interval(from_s=20, to_s=40, labels=frozenset())
     faulty = trace("." * 12 + "!" * 12 + "..!" + "." * 5)
-    told = score("r", 24, [replace(faulty, intervals=(*faulty.intervals, after))], [FAULT]).false_episodes
+    told = score("r", 24, [replace(faulty, intervals=(*faulty.intervals, after))], [FAULT]).false_alarms
     assert told.by_place == {NO_FAULT: 0, BEFORE: 0, AFTER: 2}
     through = trace("." * 6 + "!" * 18 + "." * 4)  # it began before the fault and went on after it
-    told = score("r", 24, [replace(through, intervals=(*through.intervals, after))], [FAULT]).false_episodes
+    told = score("r", 24, [replace(through, intervals=(*through.intervals, after))], [FAULT]).false_alarms
     assert told.by_place == {NO_FAULT: 0, BEFORE: 1, AFTER: 0}
 
 
@@ -138,3 +138,32 @@ def test_what_matched_is_told_by_fault_and_for_healthy_time() -> None:
         FAULT: Matched(windows=8, detected=1, matched=8, both=1, by_fingerprint={FAULT: 8}),
         "healthy": Matched(windows=8, detected=0, matched=1, both=0, by_fingerprint={FAULT: 1}),
     }
+
+
+def test_a_false_episode_fired_in_healthy_time_and_began_there() -> None:
+    """One of an inert fault counts for nobody; one that began in a fault, or while it settled, outlasts it."""
+    intervals = (
+        Interval(from_s=0, to_s=10, labels=frozenset()),
+        Interval(from_s=10, to_s=20, labels=frozenset({FAULT})),
+        Interval(from_s=25, to_s=40, labels=frozenset()),
+    )
+    fires = [
+        Fire(fingerprint=name, entity="host", started_s=started_s, fired_s=fired_s)
+        for name, started_s, fired_s in (
+            ("early", 4, 9),  # began and fired in healthy time, before the fault
+            ("late", 28, 34), ("late", 30, 36),  # after it: of two entities
+            ("tardy", 19, 26), ("tardy", 23, 29),  # began in the fault, and while it settled
+            ("right", 12, 18), ("right", 9, 15),  # fired in the time of the fault
+            ("inert", 21, 24),  # in time without a label
+            ("correlation", 5, 8),  # nobody asked for
+        )
+    ]  # fmt: skip
+    seen = replace(trace("?" * 5 + "." * 33), fires=tuple(fires), intervals=intervals)
+    told = score("r", 24, [seen], ["early", "late", "tardy", "right", "inert"]).false_episodes
+    assert (told.by_fingerprint, told.outlasting) == ({"early": 1, "late": 2}, {"tardy": 2})
+    assert (told.count, told.watched_s) == (3, 10 + 13), "what windows there add; no warming up is needed"
+    assert told.a_day == pytest.approx(3 * 86_400 / told.watched_s)
+    assert told.most is not None
+    assert told.most > told.a_day
+    none = score("r", 24, [trace(".", fault=(0, 30))], [FAULT]).false_episodes
+    assert (none.count, none.a_day, none.most) == (0, None, None)

@@ -26,7 +26,10 @@ def score_tables(scores: Sequence[DetectionScore], workloads: Mapping[str, str])
     found: list[Table] = [
         (
             "Detection: windows in the time of a fault against those in healthy time",
-            ("rule", "F1>", "95 %>", "precision>", "recall>", "false>", "false a day (95 %)>", "first>", "faults>"),
+            (
+                "rule", "F1>", "95 %>", "precision>", "recall>", "false>", "false alarms a day (95 %)>", "first>",
+                "faults>",
+            ),
             [
                 (
                     _name(each, rated=rated), _number(each.counts.f1), _interval(each.f1_low, each.f1_high),
@@ -60,6 +63,7 @@ def score_tables(scores: Sequence[DetectionScore], workloads: Mapping[str, str])
         ]
         found.append(("Time to the first alarm of each fault", ("rule", *(f"{label}>" for label in labels)), rows))
     found.append(_each_place(scores, rated=rated))
+    found.append(_false_alarms(scores, rated=rated))
     found.append(_false_episodes(scores, rated=rated))
     found += [_each_match(each, _name(each, rated=rated)) for each in scores[:1]]  # S is the same for all of them
     found += _each_workload(scores, workloads, rated=rated)
@@ -79,18 +83,40 @@ def _each_place(scores: Sequence[DetectionScore], *, rated: bool) -> Table:
     return "Healthy windows that alarmed, by where they are", ("rule", *(f"{place}>" for place in places)), rows
 
 
-def _false_episodes(scores: Sequence[DetectionScore], *, rated: bool) -> Table:
+def _false_alarms(scores: Sequence[DetectionScore], *, rated: bool) -> Table:
     rows: list[tuple[object, ...]] = [
         (
             _name(each, rated=rated), f"{own.watched_s / HOUR_S:.3g}", own.count, own.by_place[AFTER],
-            "-" if each.false_a_day is None else f"{each.false_a_day:.3g}",
-            "-" if each.false_most is None else f"{each.false_most:.3g}", own.fires,
+            _few(each.false_a_day), _few(each.false_most),
+        )
+        for each in scores
+        for own in (each.false_alarms,)
+    ]  # fmt: skip
+    columns = ("rule", "hours>", "false alarms>", "of which outlast a fault>", "a day>", "at most (95 %)>")
+    return "False alarms: runs of anomalous windows in the healthy hours that were judged", columns, rows
+
+
+def _false_episodes(scores: Sequence[DetectionScore], *, rated: bool) -> Table:
+    rows: list[tuple[object, ...]] = [
+        (
+            _name(each, rated=rated), f"{own.watched_s / HOUR_S:.3g}", own.count, _few(own.a_day), _few(own.most),
+            counted(own.by_fingerprint), counted(own.outlasting),
         )
         for each in scores
         for own in (each.false_episodes,)
     ]  # fmt: skip
-    columns = ("rule", "hours>", "episodes>", "after a fault>", "a day>", "at most (95 %)>", "fingerprints fired>")
-    return "False episodes, in the healthy hours that were judged", columns, rows
+    columns = ("rule", "hours>", "false episodes>", "a day>", "at most (95 %)>", "of", "began in a fault")
+    return "False episodes: fingerprints that fired in the healthy hours that were watched", columns, rows
+
+
+def counted(by_name: Mapping[str, int]) -> str:
+    """Return names with how many each has, the most first."""
+    order = sorted(by_name.items(), key=lambda pair: (-pair[1], pair[0]))
+    return ", ".join(f"{name} {count}" for name, count in order) or "-"
+
+
+def _few(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
 
 
 def _healthy(counts: Counts) -> int:
@@ -100,9 +126,7 @@ def _healthy(counts: Counts) -> int:
 def _each_match(score: DetectionScore, name: str) -> Table:
     rows: list[tuple[object, ...]] = []
     for label, each in score.matched.items():
-        order = sorted(each.by_fingerprint.items(), key=lambda pair: (-pair[1], pair[0]))
-        told = ", ".join(f"{fingerprint} {count}" for fingerprint, count in order) or "-"
-        rows.append((label, each.windows, each.detected, each.matched, each.both, told))
+        rows.append((label, each.windows, each.detected, each.matched, each.both, counted(each.by_fingerprint)))
     columns = ("in the time of", "windows>", "D>", "S>", "both>", "matched by, in how many windows")
     return f"What matched (S), beside what {name} detected (D)", columns, rows
 

@@ -1,10 +1,14 @@
 """Compare detectors on labelled recordings: what each combination finds, how soon, and how often it is wrong. Pure.
 
 A window counts for an interval that it lies in entirely. In the time of a fault an anomalous window is right, in
-healthy time it is a false alarm; a verdict that is unknown (warming up) is neither right nor a false alarm, but a
-faulty window that it leaves out is missed. A run of alarms that reaches into healthy time counts as one false episode;
-it ends with the next window that does not alarm. How many a day is told over the healthy time that was judged: whoever
-is still warming up cannot be wrong.
+healthy time it is a false one; a verdict that is unknown (warming up) is neither right nor false, but a faulty window
+that it leaves out is missed. A run of anomalous windows that reaches into healthy time is one *false alarm*; it ends
+with the next window that is not anomalous. How many a day is told over the healthy time that was judged: whoever is
+still warming up cannot be wrong.
+
+A *false episode* is one of a fingerprint that fired in healthy time and began there. One that began before, in the time
+of a fault or in what follows it without a label, and fired when all was well again, outlasts a fault and is told apart.
+Fingerprints need no warming up: their healthy time is all that windows cover.
 
 Windows overlap and those of one recording resemble each other, so they are no independent trials: the interval of F1
 is that of a bootstrap over whole recordings (Efron, "Bootstrap Methods", Ann. Statist. 1979), with a fixed seed.
@@ -24,7 +28,7 @@ from unveil.knowledge.labels import HEALTHY
 from unveil.knowledge.poisson import poisson_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from unveil.knowledge.backtest import SeenWindow, Trace
 
@@ -97,27 +101,44 @@ class Matched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FalseEpisodes:
+class FalseAlarms:
     """How often a healthy host was called anomalous.
 
     Attributes:
         watched_s: healthy time that was judged, in seconds.
-        by_place: one of PLACES → the false episodes that begin to be false there.
-        fires: fingerprints that fired in healthy time.
+        by_place: one of PLACES → the false alarms that begin to be false there.
     """
 
     watched_s: float
     by_place: dict[str, int]
-    fires: int
 
     @property
     def count(self) -> int:
         """Return all of them."""
         return sum(self.by_place.values())
 
-    def a_day(self, count: float) -> float | None:
-        """Return what so many are in a day; None without healthy time."""
-        return count * DAY_S / self.watched_s if self.watched_s else None
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FalseEpisodes:
+    """How often a fingerprint fired on a healthy host.
+
+    Attributes:
+        watched_s: healthy time that windows cover, in seconds.
+        by_fingerprint: fingerprint → episodes that began and fired in healthy time; those that had none are left out.
+        outlasting: fingerprint → those that fired in healthy time and began before it, in a fault or while it settled.
+        a_day, most: the former a day, and how many there are at most, with 95 % confidence; None without healthy time.
+    """
+
+    watched_s: float
+    by_fingerprint: dict[str, int]
+    outlasting: dict[str, int]
+    a_day: float | None
+    most: float | None
+
+    @property
+    def count(self) -> int:
+        """Return all that began in healthy time."""
+        return sum(self.by_fingerprint.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,9 +150,10 @@ class DetectionScore:
         allowed: false alarms a day that its thresholds were set for.
         view: from where the recordings were looked at; empty for the host itself.
         f1_low, f1_high: 95 % interval of ``counts.f1``, by bootstrap over recordings; None for fewer than three.
-        false_episodes: runs of false alarms, over how much healthy time.
+        false_alarms: runs of anomalous windows that reach into healthy time, over how much of it.
         false_a_day, false_low, false_high: the same per healthy day, with the 95 % interval.
         false_most: how many a day there are at most, with 95 % confidence: of none in T days, 3/T.
+        false_episodes: of fingerprints that fired in healthy time.
         first_s: median seconds from the start of a fault to the end of its first anomalous window.
         seen, faults: faulty intervals with an anomalous window, and all of them.
         by_label: fault → its counts.
@@ -147,11 +169,12 @@ class DetectionScore:
     counts: Counts
     f1_low: float | None
     f1_high: float | None
-    false_episodes: FalseEpisodes
+    false_alarms: FalseAlarms
     false_a_day: float | None
     false_low: float | None
     false_high: float | None
     false_most: float | None
+    false_episodes: FalseEpisodes
     first_s: float | None
     seen: int
     faults: int
@@ -187,19 +210,20 @@ def score(
     firsts = [first for trace in traces for _, first in _firsts(trace)]
     told = [first for first in firsts if first is not None]
     figures = next(each for each in report(traces, fingerprints).scores if each.fingerprint == ANY)
-    episodes = _false_episodes(traces, fires=figures.false_fires)
-    few, many = poisson_interval(episodes.count)
+    alarms = false_alarms(traces)
+    few, many = poisson_interval(alarms.count)
     return DetectionScore(
         rule=rule,
         allowed=allowed,
         counts=sum(each, Counts()),
         f1_low=low,
         f1_high=high,
-        false_episodes=episodes,
-        false_a_day=episodes.a_day(episodes.count),
-        false_low=episodes.a_day(few),
-        false_high=episodes.a_day(many),
-        false_most=episodes.a_day(poisson_interval(episodes.count, confidence=0.9)[1]),
+        false_alarms=alarms,
+        false_a_day=a_day(alarms.count, alarms.watched_s),
+        false_low=a_day(few, alarms.watched_s),
+        false_high=a_day(many, alarms.watched_s),
+        false_most=a_day(most(alarms.count), alarms.watched_s),
+        false_episodes=false_episodes(traces, fingerprints),
         first_s=median(told) if told else None,
         seen=len(told),
         faults=len(firsts),
@@ -289,22 +313,64 @@ def _bootstrap(each: Sequence[Counts]) -> tuple[float | None, float | None]:
     return values[int(0.025 * len(values))], values[min(int(0.975 * len(values)), len(values) - 1)]
 
 
-def _false_episodes(traces: Sequence[Trace], *, fires: int) -> FalseEpisodes:
-    """Return the runs of alarms that reach into healthy time; a run lasts until a window does not alarm."""
+def false_alarms(traces: Sequence[Trace]) -> FalseAlarms:
+    """Return the runs of anomalous windows that reach into healthy time; one lasts until a window is not anomalous."""
     watched_s, by_place = 0.0, dict.fromkeys(PLACES, 0)
     for trace in traces:
-        healthy = set(map(id, _inside(trace, faulty=False)))
-        before_s, counted = None, False
-        for window in trace.windows:
+        counted = False
+        for window, healthy_s in _healthy_time(trace):
             counted = counted and window.anomalous
-            if id(window) in healthy and window.judged:
-                length_s = window.end_s - window.start_s  # a window tells of the time since the one before
-                watched_s += length_s if before_s is None else min(window.end_s - before_s, length_s)
+            if healthy_s is not None and window.judged:
+                watched_s += healthy_s
                 if window.anomalous and not counted:
                     by_place[_place(trace, window)] += 1
                     counted = True
-            before_s = window.end_s
-    return FalseEpisodes(watched_s=watched_s, by_place=by_place, fires=fires)
+    return FalseAlarms(watched_s=watched_s, by_place=by_place)
+
+
+def false_episodes(traces: Sequence[Trace], fingerprints: Iterable[str]) -> FalseEpisodes:
+    """Return the episodes that fired in healthy time.
+
+    Args:
+        fingerprints: those that count.
+    """
+    known, false, outlasting = frozenset(fingerprints), Counter[str](), Counter[str]()
+    for trace in traces:
+        starts = {window.end_s: window.start_s for window in trace.windows}
+        for fire in trace.fires:
+            fired_in = next((each for each in trace.intervals if each.from_s <= fire.fired_s <= each.to_s), None)
+            if fire.fingerprint in known and fired_in is not None and not fired_in.labels:
+                within = fired_in.from_s <= starts.get(fire.started_s, fire.started_s)
+                (false if within else outlasting)[fire.fingerprint] += 1
+    watched_s = sum(healthy_s or 0.0 for trace in traces for _, healthy_s in _healthy_time(trace))
+    return FalseEpisodes(
+        watched_s=watched_s,
+        by_fingerprint=dict(sorted(false.items())),
+        outlasting=dict(sorted(outlasting.items())),
+        a_day=a_day(false.total(), watched_s),
+        most=a_day(most(false.total()), watched_s),
+    )
+
+
+def a_day(count: float, watched_s: float) -> float | None:
+    """Return how many a day so many in some time are; None without time."""
+    return count * DAY_S / watched_s if watched_s else None
+
+
+def most(count: int) -> float:
+    """Return how many there are at most, with 95 % confidence, where so many were counted; of none, three."""
+    return poisson_interval(count, confidence=0.9)[1]
+
+
+def _healthy_time(trace: Trace) -> Iterator[tuple[SeenWindow, float | None]]:
+    """Yield each window with the seconds of healthy time that it adds to those before; None where it is not in any."""
+    healthy = set(map(id, _inside(trace, faulty=False)))
+    before_s = None
+    for window in trace.windows:
+        length_s = window.end_s - window.start_s  # a window tells of the time since the one before
+        new_s = length_s if before_s is None else min(window.end_s - before_s, length_s)
+        yield window, new_s if id(window) in healthy else None
+        before_s = window.end_s
 
 
 def _first_by_label(traces: Sequence[Trace]) -> dict[str, float | None]:

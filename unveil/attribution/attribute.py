@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from unveil.detection.judgement import Judgement
 
+_SUBSYSTEMS = tuple(Subsystem)
+
 
 def attribute(judgement: Judgement, *, largest: int | None = None) -> Attribution:
     """Return who moved a verdict.
@@ -35,20 +37,21 @@ def attribute(judgement: Judgement, *, largest: int | None = None) -> Attributio
     if shares is None:
         return Attribution(window=window, features=(), subsystems={})
     scope = judgement.reference.scope
-    summed = np.bincount(scope.subsystem_index, shares, minlength=len(Subsystem))
-    subsystems = dict(zip(Subsystem, summed.tolist(), strict=True))
-    order = (-shares).argsort(kind="stable")[: np.count_nonzero(shares)][:largest].tolist()
+    summed = np.bincount(scope.subsystem_index, shares, minlength=len(_SUBSYSTEMS))
+    subsystems = dict(zip(_SUBSYSTEMS, summed.tolist(), strict=True))
+    order = (-shares).argsort(kind="stable")[: np.count_nonzero(shares)][:largest]
     centre, _ = judgement.reference.expectations()
+    told = [each.take(order).tolist() for each in (shares, judgement.values, centre, judgement.z)]
     features = tuple(
         FeatureShare(
             feature=scope.ids[position],
             subsystem=scope.subsystems[position],
-            share=float(shares[position]),
-            value=float(judgement.values[position]),
-            expected=float(centre[position]),
-            sigma=float(judgement.z[position]),
+            share=share,
+            value=value,
+            expected=expected,
+            sigma=sigma,
         )
-        for position in order
+        for position, share, value, expected, sigma in zip(order.tolist(), *told, strict=True)
     )
     return Attribution(window=window, features=features, subsystems=subsystems)
 

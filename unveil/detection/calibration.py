@@ -90,6 +90,7 @@ class Calibration:
         self._sorted = np.empty(0, dtype=np.float32)
         self._tail_unit = 1.0
         self._tails = [_Tail() for _ in paces]
+        self._levels: tuple[float, list[float]] | None = None  # of all paces, and the rate that they are for
         self._smooth = [_ORDINARY for _ in paces]
         self._lately = 0.0  # highest score, of windows long ago a little of it
         self._fresh = 0
@@ -131,7 +132,7 @@ class Calibration:
         """
         p_value = self.p_value(score)
         evidence = self._evidence(score, p_value)
-        levels = [self.level(rate / len(self._paces), pace) for pace in range(len(self._paces))]
+        levels = self._levels_for(rate)
         self._lately = max(score, _STRONG_FOR * self._lately)
         over = score <= 0.0 and self._lately > _STRONG
         for index, pace in enumerate(self._paces):
@@ -168,8 +169,16 @@ class Calibration:
         """Return the smoothed evidence that ordinary windows exceed with a rate, in excursions per window."""
         return self._tails[pace].level(rate, self._paces[pace])
 
+    def _levels_for(self, rate: float) -> list[float]:
+        """Return the level of each pace; they stay until there are other scores."""
+        if self._levels is None or self._levels[0] != rate:
+            share = rate / len(self._paces)
+            self._levels = rate, [self.level(share, pace) for pace in range(len(self._paces))]
+        return self._levels[1]
+
     def _refresh(self) -> None:
         self._fresh = 0
+        self._levels = None
         scores = self.scores()
         scores = scores[-max(int(len(scores) * self._newest), LEAST_SCORES) :]
         self._sorted = np.sort(scores)

@@ -121,9 +121,8 @@ class Ensemble:
         self._fit_own(reference)
         trend = reference.follow(residual)
         stays = staying(reference.scope, trend)
-        seen = {
-            mounted.lens: mounted.lens.look(stays if mounted.lens.slow else heard) for mounted in self._mounted.values()
-        }
+        lenses = {mounted.lens for mounted in self._mounted.values()}
+        seen = {lens: lens.look(stays if lens.slow else heard) for lens in lenses}
         scores = {name: mounted.detector.score(seen[mounted.lens]) for name, mounted in self._mounted.items()}
         rate = self.rule.rate(self.settings.false_alarms_per_hour / self.settings.windows_per_hour)
         votes = tuple(

@@ -33,7 +33,8 @@ class Lens:
 
     def look(self, residual: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sigmas of the detector's features, NaN where absent."""
-        seen = np.full(len(self.scale), np.nan)
+        seen = np.empty(len(self.scale))
+        seen.fill(np.nan)
         seen[self.own] = residual.take(self.positions)
         seen /= self.scale
         return within(seen)

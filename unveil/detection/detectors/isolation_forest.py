@@ -54,7 +54,7 @@ class IsolationForest:
 
     def score(self, z: NDArray[np.float64]) -> Score:
         """Judge one window; see ``Detector``."""
-        bounded = np.clip(neutral(z), -_FLOAT32_LARGEST, _FLOAT32_LARGEST)
+        bounded = np.minimum(np.maximum(neutral(z), -_FLOAT32_LARGEST), _FLOAT32_LARGEST)
         single = bounded.astype(
             np.float32
         )  # as scikit-learn does, or a value beside a cut would fall on its other side

@@ -60,7 +60,7 @@ class Mahalanobis:
             if present.any():
                 contributions[present] = self._without_absent(present).score(z[present]).contributions
             return Score(score=float(np.sqrt(contributions.sum())), contributions=contributions)
-        away = np.clip(neutral(z - self.mean), -_BOUND, _BOUND)
+        away = np.minimum(np.maximum(neutral(z - self.mean), -_BOUND), _BOUND)
         along = away @ self.axes
         left_over = away - self.axes @ along
         whitened = self.axes @ (along / np.sqrt(self.variances)) + left_over / np.sqrt(self.rest)

@@ -50,7 +50,9 @@ class Pca:
 
     def score(self, z: NDArray[np.float64]) -> Score:
         """Judge one window; see ``Detector``."""
-        away = self.weight * np.clip(neutral(z - self.mean), -_BOUND, _BOUND)  # an absent feature stands at its mean
+        away = self.weight * np.minimum(
+            np.maximum(neutral(z - self.mean), -_BOUND), _BOUND
+        )  # an absent feature stands at its mean
         along = away @ self.axes
         left_over = np.square(away - self.axes @ along) / self.outside
         parts = left_over + np.square(self.axes @ (along / np.sqrt(self.variances))) / self.inside

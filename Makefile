@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+PYTEST ?= $(BIN)/pytest
 
 .PHONY: demo test check lint clean
 
@@ -11,7 +12,7 @@ demo: $(VENV)/.installed
 # The tests start a hundred processes: without kept bytecode each would compile everything anew.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed-dev
-	@$(BIN)/pytest -m "not slow" -q -n auto --dist loadgroup
+	@$(PYTEST) -m "not slow" -q -n auto --dist loadgroup
 
 check:
 	@.ci/run

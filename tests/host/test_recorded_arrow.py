@@ -168,10 +168,14 @@ def test_an_event_that_is_none_is_damage(tmp_path: Path, event: str) -> None:
         list(read_recording(path).ticks())
 
 
-def test_a_part_that_is_damaged_while_it_is_recorded_is_said_at_the_end_and_stays(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_part_that_is_damaged_while_it_is_recorded_is_said_at_the_end_and_stays(tmp_path: Path, wide: bool) -> None:
     path = tmp_path / "r.parquet"
     writer = write(path, range(1))
     writer.flush()
+    if wide:  # as a finished file is, that a recording goes on after
+        writer.close()
+        writer = write(path, range(0), resume=True)
     (part,) = parts_of(path)
     whole = part.read_bytes()
     part.write_bytes(whole[:40] + b"damage" + whole[46:])
@@ -181,6 +185,24 @@ def test_a_part_that_is_damaged_while_it_is_recorded_is_said_at_the_end_and_stay
     part.write_bytes(whole)
     write(path, range(1, 2), resume=True).close()
     assert len(list(read_recording(path).ticks())) == 2
+
+
+def test_numbers_go_on_after_a_part_in_which_nothing_was_sampled(tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    writer = write(path, range(2))
+    writer.flush()
+    writer.write((), wall_s=1e9 + 1)
+    writer.flush()
+    other = Layout((Channel("cpu.psi_some"), Channel("cpu.user")))
+    block = SampleBlock(tier=Tier.SLOW, layout=other, times_ns=np.arange(1), values=np.array([[0.25, 7.0]]))
+    late = RecordingWriter(path, {"note": "late"}, resume=True)
+    late.write((block,), wall_s=1e9 + 2)
+    late.close()
+    recording = read_recording(path)
+    assert recording.metadata == {"host": "h1", "note": "late"}
+    blocks = [block for tick in recording.ticks() for block in tick.blocks]
+    assert [block.layout.channels for block in blocks] == [LAYOUT.channels, LAYOUT.channels, other.channels]
+    assert blocks[2].values.tolist() == [[0.25, 7.0]]
 
 
 def test_a_format_of_the_future_is_refused_with_what_to_do(tmp_path: Path) -> None:

@@ -49,6 +49,11 @@ HELD_OUT = {
         "cpu_quota", "slow_link", "busy_but_healthy", "packet_loss", "cpu_neighbour", "memory_neighbour",
         "io_throttle", "interrupts_on_one_cpu", "offloads_off", "small_dirty_limit", "huge_pages_off",
     ),
+    "shuffle": (
+        "slow_link", "cpu_quota", "busy_but_healthy", "io_throttle", "cpu_neighbour", "packet_loss",
+        "memory_neighbour", "offloads_off", "small_dirty_limit", "small_read_ahead", "interrupts_on_one_cpu",
+        "huge_pages_off",
+    ),
 }  # fmt: skip
 """Faults of each workload, those that tell most first: of a short plan the last are left out."""
 DEFAULT = ("embedding", "serving", "training")

@@ -58,6 +58,10 @@ WORKLOADS = {
             for number in range(ACTORS)
         ),
     ),
+    "shuffle": (
+        Program(module=f"{_LAB}.shuffle", arguments=("0", address("a")), side="a", tells=True),
+        Program(module=f"{_LAB}.shuffle", arguments=("1", address("a")), side="b"),
+    ),
 }
 """By name; one entry a workload."""
 NEEDS_TORCH = {"training", "long_steps", "serving", "rollouts"}

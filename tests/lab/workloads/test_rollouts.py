@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import signal
@@ -10,9 +11,12 @@ import subprocess
 import sys
 import threading
 from array import array
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import pytest
 
@@ -31,6 +35,13 @@ def episode(steps: int, kind: int = 1) -> Episode:
     frames = bytes((kind,)) * (steps * rollouts.FRAME)
     rewards = array("f", [-0.5 * kind] * steps)
     return Episode(frames=frames, actions=bytes((kind,)) * steps, rewards=rewards.tobytes())
+
+
+def connected() -> tuple[socket.socket, socket.socket]:
+    """Return both ends of a TCP connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        there = socket.create_connection(listening.getsockname())
+        return listening.accept()[0], there
 
 
 def test_a_world_is_the_same_each_time_for_a_seed_and_everything_stays_in_it() -> None:
@@ -103,6 +114,62 @@ def test_as_many_actors_are_started_as_the_learner_waits_for() -> None:
     assert {program.side for program in actors} != {learner.side}
 
 
+def test_an_episode_is_played_by_what_is_likely_and_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+
+    def always_left(frame: bytearray) -> list[float]:
+        assert len(frame) == rollouts.FRAME
+        return [0.0, 1.0, 0.0, 0.0, 0.0]
+
+    played = [rollouts.play(always_left, length, random.Random(length)) for length in (3, 9, 9)]
+    assert [each.actions for each in played] == [bytes((1,)) * length for length in (3, 9, 9)]
+    assert [len(each.packed(last=True)) for each in played[:2]] == [8 + 3 * rollouts.STEP, 8 + 9 * rollouts.STEP]
+    assert played[1] == played[2]
+    assert played[0].frames != played[1].frames[: 3 * rollouts.FRAME]
+
+
+def test_each_actor_plays_enough_each_round_and_gets_new_weights_every_few_rounds() -> None:
+    used: list[list[bytes]] = [[], []]
+
+    def act(number: int, there: socket.socket) -> None:
+        with there:
+            coming = (episode(length, number + 1) for length in rollouts.lengths(random.Random(number)))
+            rollouts.deliver(there, coming, used[number].append)
+
+    new = (f"weights {number}".encode() for number in itertools.count())
+    with ThreadPoolExecutor(2) as pool, ExitStack() as stack:
+        pairs = [connected() for _ in used]
+        actors = [pool.submit(act, number, there) for number, (_, there) in enumerate(pairs)]
+        here = [stack.enter_context(end) for end, _ in pairs]
+        for episodes, _ in islice(rollouts.rounds(here, partial(next, new)), rollouts.NEW_WEIGHTS_EVERY + 1):
+            for kind in (1, 2):
+                steps = [len(each.actions) for each in episodes if each.actions[0] == kind]
+                assert sum(steps[:-1]) < rollouts.ENOUGH <= sum(steps)
+    for actor in actors:
+        actor.result()
+    assert used == [[b"weights 0", b"weights 1"]] * 2
+
+
+def test_rounds_end_when_an_actor_is_gone() -> None:
+    with ExitStack() as stack:
+        pairs = [connected() for _ in range(2)]
+        pairs[1][1].close()
+        for pair in pairs:
+            for end in pair:
+                stack.enter_context(end)
+        assert list(rollouts.rounds([here for here, _ in pairs], lambda: b"weights")) == []
+
+
+def written(content: bytes, file: IO[bytes]) -> None:
+    file.write(content)
+
+
+def test_no_more_checkpoints_than_the_newest_are_kept_and_each_is_whole(tmp_path: Path) -> None:
+    for number in range(1, 6):
+        rollouts.checkpoint(tmp_path, partial(written, b"%d" % number), number)
+    assert sorted(path.read_bytes() for path in tmp_path.iterdir()) == [b"4", b"5"]
+
+
 @pytest.fixture
 def policy() -> torch.nn.Sequential:
     pytest.importorskip("torch")
@@ -126,28 +193,15 @@ def test_what_was_played_is_learnt_from(policy: torch.nn.Sequential, monkeypatch
     import torch
 
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
-    played = [rollouts.play(policy, length, random.Random(length)) for length in (3, 9)]
-    assert [len(each.actions) for each in played] == [3, 9]
-    assert [len(each.packed(last=True)) for each in played] == [8 + 3 * rollouts.STEP, 8 + 9 * rollouts.STEP]
-    assert played[0] == rollouts.play(policy, 3, random.Random(3))
+    likely = partial(rollouts.chances, policy)
+    assert sum(likely(World(random.Random(1)).frame())) == pytest.approx(1.0)
+    played = [rollouts.play(likely, length, random.Random(length)) for length in (3, 9)]
+    assert played[0] == rollouts.play(likely, 3, random.Random(3))
     before = rollouts.weights(policy)
     optimiser = torch.optim.SGD(policy.parameters(), lr=1e-3, momentum=0.9)
     rollouts.learn(policy, optimiser, played)
     assert rollouts.weights(policy) != before
     assert all(torch.isfinite(parameter).all() for parameter in policy.parameters())
-
-
-def test_checkpoints_are_whole_and_no_more_than_the_newest_are_kept(
-    policy: torch.nn.Sequential, tmp_path: Path
-) -> None:
-    import torch
-
-    optimiser = torch.optim.SGD(policy.parameters(), lr=1e-3, momentum=0.9)
-    for number in range(1, 6):
-        rollouts.checkpoint(tmp_path, policy, optimiser, number)
-    kept = [torch.load(path) for path in tmp_path.iterdir()]
-    assert sorted(each["number"] for each in kept) == [4, 5]
-    assert torch.equal(kept[0]["policy"]["0.weight"], policy.state_dict()["0.weight"])
 
 
 @pytest.fixture
@@ -176,6 +230,8 @@ def started(tmp_path: Path) -> Iterator[list[subprocess.Popen[str]]]:
 def test_rounds_are_told_and_after_sigterm_nothing_is_left(
     started: list[subprocess.Popen[str]], tmp_path: Path
 ) -> None:
+    import torch
+
     learner = started[0]
     assert learner.stdout is not None
     told = tmp_path / "units"
@@ -183,7 +239,9 @@ def test_rounds_are_told_and_after_sigterm_nothing_is_left(
     units = read_units(told)
     assert len(units) == rollouts.CHECKPOINT_EVERY + 1
     assert all(unit.phase == "round" and unit.seconds > 0 for unit in units)
-    assert (tmp_path / f"{rollouts.CHECKPOINT}.1").exists()
+    kept = torch.load(tmp_path / f"{rollouts.CHECKPOINT}.1")
+    assert kept["rounds"] % rollouts.CHECKPOINT_EVERY == 0 < kept["rounds"]
+    assert kept["policy"].keys() == rollouts.network().state_dict().keys()
     for process in started:
         process.send_signal(signal.SIGTERM)
     for process in started:

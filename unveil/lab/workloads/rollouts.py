@@ -24,15 +24,16 @@ import time
 from array import array
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from unveil.lab.units import done
 from unveil.lab.workloads.embedding import receive
 from unveil.lab.workloads.training import arena
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
     import torch
@@ -198,27 +199,31 @@ def load(policy: torch.nn.Sequential, sent: bytes) -> None:
     torch.nn.utils.vector_to_parameters(torch.frombuffer(bytearray(sent), dtype=torch.float32), policy.parameters())
 
 
-def play(policy: torch.nn.Sequential, length: int, dice: random.Random) -> Episode:
-    """Play one episode, in a world of its own."""
+def chances(policy: torch.nn.Sequential, frame: bytearray) -> list[float]:
+    """Return how likely the policy does each action when it sees a frame."""
     import torch
 
+    with torch.inference_mode():
+        seen = torch.frombuffer(frame, dtype=torch.uint8).float() / 255
+        return [float(chance) for chance in torch.softmax(policy(seen)[:-1], 0).tolist()]
+
+
+def play(likely: Callable[[bytearray], Sequence[float]], length: int, dice: random.Random) -> Episode:
+    """Play one episode, in a world of its own, by what is likely to be done at each frame."""
     world = World(dice)
     frames, actions, rewards = bytearray(), bytearray(), array("f")
-    with torch.inference_mode():
-        for _ in range(length):
-            frame = world.frame()
-            time.sleep(DRAW_SLEEP_S)
-            seen = torch.frombuffer(frame, dtype=torch.uint8).float() / 255
-            likely = torch.softmax(policy(seen)[:-1], 0).tolist()
-            action = dice.choices(range(len(PUSHES)), likely)[0]
-            frames += frame
-            actions.append(action)
-            rewards.append(world.step(action))
+    for _ in range(length):
+        frame = world.frame()
+        time.sleep(DRAW_SLEEP_S)
+        action = dice.choices(range(len(PUSHES)), likely(frame))[0]
+        frames += frame
+        actions.append(action)
+        rewards.append(world.step(action))
     return Episode(frames=bytes(frames), actions=bytes(actions), rewards=rewards.tobytes())
 
 
 def gains(rewards: Sequence[float]) -> list[float]:
-    """Return for each step what was earned from then on, what comes later discounted: a mean, so to say."""
+    """Return for each step what was earned from then on, later discounted; of a steady reward, that reward."""
     gained, following = [], 0.0
     for reward in reversed(rewards):
         following = (1 - DISCOUNT) * reward + DISCOUNT * following
@@ -227,7 +232,7 @@ def gains(rewards: Sequence[float]) -> list[float]:
 
 
 def learn(policy: torch.nn.Sequential, optimiser: torch.optim.Optimizer, episodes: Sequence[Episode]) -> None:
-    """Make some steps of SGD on a batch: an advantage actor-critic, which may run for days."""
+    """Make some steps of SGD on a batch: an advantage actor-critic, held back so that it stays finite for days."""
     import numpy as np
     import torch
 
@@ -243,10 +248,10 @@ def learn(policy: torch.nn.Sequential, optimiser: torch.optim.Optimizer, episode
     for _ in range(PASSES):
         for rows in torch.randperm(steps).chunk(PIECES):
             out = policy(torch.from_numpy(frames)[rows])
-            chances = torch.log_softmax(out[:, :-1], 1)
+            logs = torch.log_softmax(out[:, :-1], 1)
             surprise = earned[rows] - out[:, -1]
-            chosen = chances.gather(1, actions[rows, None])[:, 0]
-            spread = (chances.exp() * chances).sum(1).mean()
+            chosen = logs.gather(1, actions[rows, None])[:, 0]
+            spread = (logs.exp() * logs).sum(1).mean()
             optimiser.zero_grad()
             (surprise.pow(2).mean() - (chosen * surprise.detach()).mean() + 0.01 * spread).backward()
             torch.nn.utils.clip_grad_norm_(policy.parameters(), 1.0)
@@ -254,13 +259,11 @@ def learn(policy: torch.nn.Sequential, optimiser: torch.optim.Optimizer, episode
     time.sleep(LEARN_SLEEP_S)
 
 
-def checkpoint(folder: Path, policy: torch.nn.Sequential, optimiser: torch.optim.Optimizer, number: int) -> None:
-    """Write a checkpoint durably, in place of the oldest one."""
-    import torch
-
+def checkpoint(folder: Path, save: Callable[[IO[bytes]], None], number: int) -> None:
+    """Have a checkpoint written durably, in place of the oldest one."""
     part = folder / f"{CHECKPOINT}.part"
     with part.open("wb") as file:
-        torch.save({"policy": policy.state_dict(), "optimiser": optimiser.state_dict(), "number": number}, file)
+        save(file)
         file.flush()
         os.fsync(file.fileno())
     part.rename(folder / f"{CHECKPOINT}.{number % KEPT}")
@@ -272,31 +275,39 @@ def learner(address: str, count: int, folder: Path) -> None:
 
     policy = network()
     optimiser = torch.optim.SGD(policy.parameters(), lr=1e-3, momentum=0.9)
-    rounds = 0
+    learnt = 0
+
+    def save(file: IO[bytes]) -> None:
+        torch.save({"policy": policy.state_dict(), "optimiser": optimiser.state_dict(), "rounds": learnt}, file)
+
     try:
         with socket.create_server((address, PORT)) as listening:
             while True:
                 with ExitStack() as stack:
                     actors = [stack.enter_context(listening.accept()[0]) for _ in range(count)]
-                    for episodes, begin in _rounds(actors, policy):
+                    for episodes, begin in rounds(actors, partial(weights, policy)):
                         learn(policy, optimiser, episodes)
-                        rounds += 1
-                        if rounds % CHECKPOINT_EVERY == 0:
-                            checkpoint(folder, policy, optimiser, rounds // CHECKPOINT_EVERY)
+                        learnt += 1
+                        if learnt % CHECKPOINT_EVERY == 0:
+                            checkpoint(folder, save, learnt // CHECKPOINT_EVERY)
                         done("round", time.monotonic() - begin)
     finally:
         for path in folder.glob(f"{CHECKPOINT}.*"):
             path.unlink()
 
 
-def _rounds(actors: Sequence[socket.socket], policy: torch.nn.Sequential) -> Iterator[tuple[list[Episode], float]]:
-    """Let the actors go, round by round; give what they played, and when they began. Without one of them it ends."""
+def rounds(actors: Sequence[socket.socket], new: Callable[[], bytes]) -> Iterator[tuple[list[Episode], float]]:
+    """Let the actors go, round by round; give what they played, and when they began. Without one of them it ends.
+
+    Args:
+        new: gives the weights of now, which are sent in the first round and every few rounds.
+    """
     for actor in actors:
         actor.settimeout(PATIENCE_S)
         actor.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for number in itertools.count():
         begin = time.monotonic()
-        sent = weights(policy) if number % NEW_WEIGHTS_EVERY == 0 else b""
+        sent = new() if number % NEW_WEIGHTS_EVERY == 0 else b""
         try:
             for actor in actors:
                 actor.sendall(struct.pack("<I", len(sent)) + sent)
@@ -310,23 +321,33 @@ def actor(address: str, number: int) -> None:
     """Play until it is told to end."""
     policy = network()
     dice = random.Random(number)  # noqa: S311  # a workload, the same each time
-    coming = lengths(dice)
+    coming = (play(partial(chances, policy), length, dice) for length in lengths(dice))
     while True:
         with suppress(OSError), socket.create_connection((address, PORT), timeout=PATIENCE_S) as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            while order := receive(connection, 4):
-                (size,) = struct.unpack("<I", order)
-                sent = receive(connection, size)
-                if len(sent) < size:
-                    break
-                if sent:
-                    load(policy, sent)
-                played = 0
-                while played < ENOUGH:
-                    episode = play(policy, next(coming), dice)
-                    played += len(episode.actions)
-                    connection.sendall(episode.packed(last=played >= ENOUGH))
+            deliver(connection, coming, partial(load, policy))
         time.sleep(0.2)  # the learner is not up yet, or not any more
+
+
+def deliver(connection: socket.socket, coming: Iterator[Episode], use: Callable[[bytes], None]) -> None:
+    """Play enough whenever the learner lets this actor go, until it has ended.
+
+    Args:
+        coming: one episode after the other, each played when it is asked for.
+        use: takes new weights.
+    """
+    while order := receive(connection, 4):
+        (size,) = struct.unpack("<I", order)
+        sent = receive(connection, size)
+        if len(sent) < size:
+            return
+        if sent:
+            use(sent)
+        played = 0
+        while played < ENOUGH:
+            episode = next(coming)
+            played += len(episode.actions)
+            connection.sendall(episode.packed(last=played >= ENOUGH))
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:

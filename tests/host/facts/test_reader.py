@@ -209,7 +209,8 @@ def test_each_setting_that_somebody_changes_is_evidence_with_the_next_reading(tw
 
 def test_a_file_system_that_is_mounted_and_a_daemon_that_ends_are_seen(two_nodes: Tree) -> None:
     two_nodes.write("proc/1/mountinfo", "22 1 254:0 / / rw - ext4 /dev/vda rw\n")
-    two_nodes.write("proc/700/comm", "irqbalance\n")
+    for file, text in (("comm", "irqbalance\n"), ("status", "Uid:\t0 0 0 0\nNSpid:\t700\n"), ("cgroup", "0::/\n")):
+        two_nodes.write(f"proc/700/{file}", text)
     reader = FactReader(two_nodes.root)
     table = reader.read()
     assert (table.value("storage.discarding"), table.value("cpu.managers")) == (0, ("irqbalance",))

@@ -49,6 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--kb says where to install", hint="e.g. --kb /etc/unveil/kb")
     target = Path(arguments.kb)
     if arguments.rollback:
+        _refuse_flags_of_packs(arguments)
         signed_by, done = None, roll_back(target)
     else:
         archive, signed_by = kb_verify.check(arguments.pack, target, arguments.signers)
@@ -76,3 +77,15 @@ def _tell_inventory(done: Installed) -> None:
         kb_verify.tell_grants(
             f"the pack's inventory is in use, and {'grants:' if done.grants else 'observes'}", done.grants
         )
+
+
+def _refuse_flags_of_packs(arguments: argparse.Namespace) -> None:
+    """Refuse what says how to take a pack: what was in use before is put back as it was."""
+    flags = {
+        "--take-inventory": arguments.take_inventory,
+        "--downgrade": arguments.downgrade,
+        "--signers": arguments.signers is not None,
+    }
+    for flag, given in flags.items():
+        if given:
+            raise UsageError(f"{flag} is about a pack: --rollback takes none", hint="leave it out")

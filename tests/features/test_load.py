@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unveil.features.catalogue import FEATURES
-from unveil.features.load import LOAD, is_load
+from unveil.features.load import FRESH, LOAD, READS, WORK, is_load
 
 
 def test_each_beginning_of_the_load_is_that_of_a_feature_that_is_judged():
@@ -18,3 +18,9 @@ def test_lost_segments_of_containers_are_judged_and_those_that_overtook_each_oth
     assert is_load("network.cgroup_tcp_ofo_queue_total.rate")
     assert not is_load("network.cgroup_tcp_retrans_total.rate")
     assert FEATURES["network.cgroup_tcp_retrans_total.rate"].detect
+
+
+def test_what_the_disks_read_stays_load_and_is_held_against_what_is_sent_in_one_unit():
+    assert all(is_load(name) for name in (*READS, *FRESH) if not name.startswith("memory.thp_fault_alloc"))
+    assert {(FEATURES[name].unit, FEATURES[name].log) for name in (*WORK, *READS)} == {("bytes/s", True)}
+    assert min(READS.values()) > 0

@@ -120,7 +120,7 @@ class Ensemble:
             return judgement
         self._fit_own(reference)
         trend = reference.follow(residual)
-        stays = staying(reference.scope, trend)
+        stays = staying(reference.scope, trend, reference.centre, reference.scale)
         lenses = {mounted.lens for mounted in self._mounted.values()}
         seen = {lens: lens.look(stays if lens.slow else heard) for lens in lenses}
         scores = {name: mounted.detector.score(seen[mounted.lens]) for name, mounted in self._mounted.items()}
@@ -311,7 +311,7 @@ class Ensemble:
         kinds = tuple(kind for kind in self._kinds if kind.slow)
         floor = reference.scope.least(reference.centre)[chosen]
         past = reference.trends()
-        excused = queues_alone(reference.scope, past)[:, chosen]
+        excused = queues_alone(reference.scope, past, reference.centre, reference.scale)[:, chosen]
         return held_out(past[:, chosen], floor, kinds=kinds, estimators=None, gap=_PROBATION, excused=excused)
 
     def _fit_own(self, reference: Reference) -> None:

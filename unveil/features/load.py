@@ -42,6 +42,11 @@ LOAD = (
 WORK = {"cpu.work_moved.rate": 0.03}
 """Features that tell how much gets done, and are no load: less of it is worse, unless less was wanted. Each with its
 least sigma in log1p units: what is a twentieth slower has to be told."""
+READS = {"storage.read_bytes.rate": 1e6}
+"""What tells how much gets done, too, where more is read from disks than sent. It stays load: it falls as well where
+files come from the page cache. Each with the least a second that is work, and no heartbeat."""
+FRESH = ("memory.page_faults.rate", "memory.thp_fault_alloc.rate")
+"""What comes with work that needs memory for what it reads, wherever that comes from."""
 INSTEAD = {"memory.thp_fault_alloc.rate": "memory.page_faults.rate"}
 """What comes with the work, so that less of it means something only where there is more of another instead."""
 QUEUES = ("cpu.psi_some.rate",)

@@ -1,4 +1,4 @@
-"""The shuffle of a data-preparation job, as before a sort, a join, or leaving duplicates out: all records change sides.
+"""The shuffle of a data-preparation job, before a sort, a join, or to leave duplicates out: records change sides.
 
     python -m unveil.lab.workloads.shuffle NUMBER ADDRESS
 
@@ -7,7 +7,7 @@ the records whose keys are its own, by hash, and sends the others, packed, while
 sorts what it has then, leaves duplicates out and writes the result durably, so that a job goes on from its last round;
 once both have, the next round begins. A sleep stands for the store that a block comes from. After some rounds the job
 is over: its results are read once more, as by whoever comes next, and after a pause begins another one, of smaller or
-larger rounds.
+larger rounds. A unit is a block: all are equal, and what a round takes beside them lies between two of them.
 
 What a round gives is verified: every record that was read is on one side or the other, on the side of its key, in
 order and once. When it is not, or when the other side is gone, this one ends and says so.
@@ -55,17 +55,17 @@ MIX, SPREAD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 SIX_BITS = bytes(value & 63 for value in range(256))  # so that there is something to pack
 BLOCK_SLEEP_S = 0.02
 CLOSING_S = (0.4, 1.6)  # the pause after a job, at least and at most
-UNEVEN = 0.15  # by how much shards are smaller or larger than they should be
 HEAD = struct.Struct("<II")  # bytes of a packed block and records in it; after the last one 0 and records in all
 TOLD = struct.Struct("<II")  # of a round: records that a side read, and that it has after the shuffle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One job: its kind, records that a side reads in a round, rounds, and the pause after it."""
+    """One job: its kind, the blocks that a side reads in a round, at least and at most, rounds, the pause after it."""
 
     kind: str
-    records: int
+    least: int
+    most: int
     rounds: int
     pause_s: float
 
@@ -75,8 +75,8 @@ def jobs() -> Iterator[Job]:
     dice = random.Random(0)  # noqa: S311  # a workload, the same each time
     while True:
         for kind in dice.sample(("small", "large"), 6, counts=(4, 2)):
-            records, rounds = (48 << 10, (8, 14)) if kind == "small" else (80 << 10, (5, 9))
-            yield Job(kind=kind, records=records, rounds=dice.randint(*rounds), pause_s=dice.uniform(*CLOSING_S))
+            least, most, rounds = (5, 7, dice.randint(8, 14)) if kind == "small" else (8, 12, dice.randint(5, 9))
+            yield Job(kind=kind, least=least, most=most, rounds=rounds, pause_s=dice.uniform(*CLOSING_S))
 
 
 def owner(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -211,11 +211,8 @@ class Side:
             results: list[tuple[IO[bytes], int]] = []
             file: IO[bytes]
             for _ in range(job.rounds):
-                begin = time.monotonic()
                 file = stack.enter_context(tempfile.TemporaryFile(dir=self._folder))
-                count = int(job.records * self._dice.uniform(1 - UNEVEN, 1 + UNEVEN))
-                results.append((file, self._round(count, file)))
-                done(job.kind, time.monotonic() - begin)
+                results.append((file, self._round(job, file)))
             begin = time.monotonic()
             for file, count in results:
                 file.seek(0)
@@ -226,9 +223,10 @@ class Side:
             done("closing", time.monotonic() - begin)
         time.sleep(job.pause_s)
 
-    def _round(self, count: int, file: IO[bytes]) -> int:
-        """Shuffle so many records, write what is this side's and wait for the other one; return how many those are."""
-        result, taken = shuffle(self._number, self._peer, self._fetched(count), self._pool)
+    def _round(self, job: Job, file: IO[bytes]) -> int:
+        """Shuffle some blocks, write what is this side's, wait for the other one; return how many records that is."""
+        count = BLOCK * self._dice.randint(job.least, job.most)
+        result, taken = shuffle(self._number, self._peer, self._fetched(count, job.kind), self._pool)
         verify(result, self._number)
         result.tofile(file)
         os.fsync(file.fileno())
@@ -238,11 +236,14 @@ class Side:
             raise RunFailedError(f"{count + read_there} records were read, and {taken + taken_there} shuffled")
         return len(result)
 
-    def _fetched(self, count: int) -> Iterator[NDArray[np.void]]:
-        """Read the next records of the shard, each block with a sleep."""
+    def _fetched(self, count: int, kind: str) -> Iterator[NDArray[np.void]]:
+        """Read the next records of the shard, each block with a sleep; one that has been dealt with is a unit."""
+        begin = time.monotonic()
         for block in blocks(self._shard, self._next, count):
             time.sleep(BLOCK_SLEEP_S * self._dice.uniform(0.7, 1.3))
             yield block
+            done(kind, time.monotonic() - begin)
+            begin = time.monotonic()
         self._next += count
 
 

@@ -50,6 +50,8 @@ def test_every_bit_comes_back(numbers: list[float]) -> None:
         ([0.1, -0.0], BITS),
         ([1.0, np.int64(0x7FF8000000000001).view(np.float64)], BITS),  # a NaN with something in it
         ([0.1, float("inf")], BITS),
+        ([2.0**53], "1"),
+        ([2.0**53 + 2], BITS),  # Arrow makes no doubles of larger whole numbers
     ],
 )
 def test_the_first_form_that_keeps_every_bit_is_taken(numbers: list[float], form: str) -> None:
@@ -144,7 +146,9 @@ def test_rows_that_pack_did_not_make_are_refused(name: str, spoilt: Callable[[Pa
         unpack(lines)
 
 
-@pytest.mark.parametrize(("name", "steps"), [("event", [-1]), ("event", [99]), ("event", []), ("tier", [-1] + [0] * 6)])
+@pytest.mark.parametrize(
+    ("name", "steps"), [("event", [-1]), ("event", [99]), ("event", []), ("event", [0, 0]), ("tier", [-1] + [0] * 6)]
+)
 def test_an_event_in_no_row_and_a_tier_that_is_none_are_refused(name: str, steps: list[int]) -> None:
     lines = packed_second()
     (at,) = (index for index, line in enumerate(lines) if line.column == name)

@@ -187,6 +187,19 @@ def test_a_part_that_is_damaged_while_it_is_recorded_is_said_at_the_end_and_stay
     assert len(list(read_recording(path).ticks())) == 2
 
 
+def test_a_long_recording_has_several_groups_of_rows_and_each_row_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorded
+) -> None:
+    path = tmp_path / "r.parquet"
+    write(path, range(7), part_s=1)
+    parts = recorded(path)
+    monkeypatch.setattr("unveil.host.recording._ROWS_OF_GROUP", 22)
+    write(path, range(0), resume=True).close()
+    assert [pq.ParquetFile(path).metadata.row_group(group).num_rows for group in range(3)] == [22, 22, 22]
+    assert recorded(path) == parts
+    assert len(parts) == 7
+
+
 def test_numbers_go_on_after_a_part_in_which_nothing_was_sampled(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
     writer = write(path, range(2))

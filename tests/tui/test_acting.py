@@ -148,8 +148,8 @@ async def test_a_high_impact_needs_the_hosts_name_and_then_y(watcher: Any, stage
         await question(stage, app, pilot, "a")
         await pilot.press("y", "enter")
         await stage.settle(pilot)
-        assert orders(watcher) == []
         await stage.until(pilot, lambda: "type the host's name first" in stage.screen_text(app))
+        assert orders(watcher) == []
         assert app.screen.query_one("#word").value == "y"
         await pilot.press("backspace", *"gpu-node-1", "enter")
         await stage.settle(pilot)
@@ -187,8 +187,8 @@ async def test_nothing_is_confirmed_in_a_terminal_that_cannot_show_it(watcher: A
         await stage.settle(pilot)
         await pilot.press("y")
         await stage.settle(pilot)
-        assert orders(watcher) == []
         await stage.until(pilot, lambda: "terminal 20x5" in stage.screen_text(app))
+        assert orders(watcher) == []
         await pilot.resize_terminal(80, 24)
         await stage.settle(pilot)
         assert isinstance(app.screen, ConfirmScreen)
@@ -219,8 +219,8 @@ async def test_a_recording_can_be_planned_for_and_not_acted_on(watcher: Any, sta
         await open_plan(stage, app, pilot)
         await pilot.press("a", "y", "d", "x", "y")
         await stage.settle(pilot)
-        assert orders(watcher) == []
         await stage.until(pilot, lambda: "there is no host to change" in stage.said(app))
+        assert orders(watcher) == []
 
 
 @pytest.mark.slow

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from textual import events
+from textual.command import CommandPalette
 
 from unveil.records.entity import Entity, EntityKind
 from unveil.records.match import EpisodeState
 from unveil_tui.screens.episode import EpisodeScreen
 from unveil_tui.screens.live import LiveScreen
+from unveil_tui.screens.silence import SilenceScreen
 from unveil_tui.screens.window import WindowScreen
 from unveil_tui.widgets.finder import Finder
 from unveil_tui.widgets.row_table import RowTable
@@ -200,12 +202,14 @@ async def test_names_from_tenants_are_drawn_as_text(watcher: Any, stage: Any) ->
         text = stage.screen_text(app)
         assert "/pods/[bold red]x[/]\\x1b[2J\\u202egnp" in text
         assert "\x1b" not in text
-        await pilot.press("tab", "enter")
-        await stage.until(pilot, lambda: "[bold red]x[/]\\x1b[2J" in stage.screen_text(app))
-        await pilot.press("s")
-        await stage.until(pilot, lambda: "[bold red]x[/]\\x1b[2J" in stage.screen_text(app))
-        await pilot.press("escape", "colon")
-        await stage.until(pilot, lambda: "[bold red]x[/]\\x1b[2J" in stage.screen_text(app))
+        for keys, screen in (
+            (["tab", "enter"], EpisodeScreen),
+            (["s"], SilenceScreen),
+            (["escape", "colon"], CommandPalette),
+        ):
+            await pilot.press(*keys)
+            await stage.until(pilot, lambda screen=screen: isinstance(app.screen, screen))
+            await stage.until(pilot, lambda: "[bold red]x[/]\\x1b[2J" in stage.screen_text(app))
 
 
 async def test_a_stale_knowledge_base_is_said_since_when_and_why(watcher: Any, stage: Any) -> None:

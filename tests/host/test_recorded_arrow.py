@@ -48,6 +48,9 @@ def test_a_part_has_a_row_for_each_column(tmp_path: Path) -> None:
     assert (lines["cpu.user"]["form"], lines["cpu.user"]["steps"]) == ("/1e2", [0] + [1] * 29)
     assert lines["second"]["form"] == "1"
     assert lines["event"]["event"].startswith('{"layout":')
+    written = pq.ParquetFile(part).metadata.row_group(0)
+    columns = {column["path_in_schema"]: column for column in written.to_dict()["columns"]}
+    assert "BYTE_STREAM_SPLIT" in columns["steps.list.element"]["encodings"]
 
 
 def test_a_part_and_the_finished_file_read_alike(tmp_path: Path, recorded) -> None:

@@ -124,10 +124,10 @@ def test_every_bit_of_every_value_survives(
 
 def test_a_channel_that_comes_or_goes_is_null_where_it_was_not(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
-    wider = Layout((*FAST.channels, Channel("network.rx_bytes", (("nic", "veth1"),))))
+    wider = Layout((*FAST.channels, Channel("network.rx_bytes", (("nic", "veth1"),)), Channel("memory.psi_some")))
     seconds = [
         (block(FAST, 0, [[1.0, 2.0, NAN]]),),
-        (block(wider, 1, [[3.0, 4.0, 5.5, 6.0]]),),
+        (block(wider, 1, [[3.0, 4.0, 5.5, 6.0, 0.5]]),),
         (block(FAST, 2, [[7.0, 8.0, 9.0]]),),
     ]
     writer = RecordingWriter(path, part_s=1)
@@ -138,6 +138,7 @@ def test_a_channel_that_comes_or_goes_is_null_where_it_was_not(tmp_path: Path) -
     table = pq.read_table(path)
     samples = table.filter(table.column("tier").is_valid())
     assert samples.column("network.rx_bytes{nic=veth1}").to_pylist() == [None, 6, None]
+    assert samples.column("memory.psi_some").to_pylist() == [None, 0.5, None]
     assert samples.column("cpu.user").to_pylist() == [1, 3, 7]
 
 

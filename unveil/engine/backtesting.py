@@ -148,38 +148,11 @@ def watch_one(job: Job) -> Trace:
             watch.continue_with(learnt)
         if job.tuned is not None:
             intervals = _tune(watch, job.tuned, intervals)
-        scored = {each.name for each in watch.pipeline.matcher.fingerprints}  # a correlation is no fault by itself
-        desk = Desk(watch, job.profile)
-        windows: list[SeenWindow] = []
-        fires: list[Fire] = []
-        clock = RecordedClock(watch.started_s)
+        desk, seen = Desk(watch, job.profile), Seen(watch)
         for outcome in watch.outcomes():
-            start_s, end_s = clock.span(outcome)
-            matched = frozenset(match.fingerprint for match in outcome.matches)
-            state = outcome.judgement.verdict.state
-            windows.append(
-                SeenWindow(
-                    start_s=start_s, end_s=end_s, anomalous=state is State.ANOMALOUS, matched=matched,
-                    judged=state is not State.UNKNOWN,
-                )
-            )  # fmt: skip
-            for episode in outcome.changed:
-                if episode.state is EpisodeState.FIRING and episode.fingerprint in scored:
-                    started_s = clock.of_wall(episode.started_s)
-                    entity = str(episode.entity)
-                    fires.append(
-                        Fire(fingerprint=episode.fingerprint, entity=entity, started_s=started_s, fired_s=end_s)
-                    )
-                    desk.consider(episode, end_s)
-        return Trace(
-            recording=Path(job.recording).name,
-            seconds=windows[-1].end_s if windows else 0.0,
-            windows=tuple(windows),
-            fires=tuple(fires),
-            actions=tuple(desk.actions),
-            intervals=intervals,
-            host=watch.host,
-        )
+            for episode in seen.take(outcome):
+                desk.consider(episode, seen.windows[-1].end_s)
+        return seen.trace(Path(job.recording).name, intervals, desk.actions)
 
 
 def _tune(
@@ -207,6 +180,56 @@ def _learnt(history: tuple[str, ...], kb: str, settings: EnsembleSettings, seed:
                 pass
             learnt = watch.pipeline.ensemble
     return learnt
+
+
+class Seen:
+    """What a backtest scores of a watch over a recording.
+
+    Attributes:
+        windows: those so far.
+    """
+
+    def __init__(self, watch: RecordedWatch) -> None:
+        self.windows: list[SeenWindow] = []
+        self._host = watch.host
+        self._scored = {
+            each.name for each in watch.pipeline.matcher.fingerprints
+        }  # a correlation is no fault by itself
+        self._clock = RecordedClock(watch.started_s)
+        self._fires: list[Fire] = []
+
+    def take(self, outcome: Outcome) -> tuple[Episode, ...]:
+        """Take in what a window led to; return the episodes that fired with it."""
+        start_s, end_s = self._clock.span(outcome)
+        matched = frozenset(match.fingerprint for match in outcome.matches)
+        state = outcome.judgement.verdict.state
+        self.windows.append(
+            SeenWindow(
+                start_s=start_s, end_s=end_s, anomalous=state is State.ANOMALOUS, matched=matched,
+                judged=state is not State.UNKNOWN,
+            )
+        )  # fmt: skip
+        fired = tuple(
+            each for each in outcome.changed if each.state is EpisodeState.FIRING and each.fingerprint in self._scored
+        )
+        for each in fired:
+            started_s = self._clock.of_wall(each.started_s)
+            self._fires.append(
+                Fire(fingerprint=each.fingerprint, entity=str(each.entity), started_s=started_s, fired_s=end_s)
+            )
+        return fired
+
+    def trace(self, recording: str, intervals: tuple[Interval, ...], actions: Iterable[Action] = ()) -> Trace:
+        """Return it all, with what is known of the recording."""
+        return Trace(
+            recording=recording,
+            seconds=self.windows[-1].end_s if self.windows else 0.0,
+            windows=tuple(self.windows),
+            fires=tuple(self._fires),
+            actions=tuple(actions),
+            intervals=intervals,
+            host=self._host,
+        )
 
 
 class RecordedClock:

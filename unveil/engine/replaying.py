@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from unveil.remediation.verification import Progress
 
 
-class _Knowledge:
+class LoadedKnowledge:
     """The knowledge base that a recording is held against: loaded once, not followed."""
 
     def __init__(self, folder: str, now_s: float) -> None:
@@ -61,6 +61,7 @@ class _Knowledge:
         self.state: KnowledgeState = state_of(loaded.knowledge, now_s)
 
     def rescan(self) -> NoReturn:
+        """Refuse: nothing is followed."""
         raise RefusedError("a recording keeps the knowledge base that it was opened with")
 
 
@@ -115,6 +116,7 @@ class RecordedWatch:
         kinds: the detectors that are asked.
         trains: train whenever the detectors want to be; else whoever watches does it.
         view: from where the host is looked at.
+        knowledge: what another watch has loaded, of the same root.
     """
 
     def __init__(
@@ -127,6 +129,7 @@ class RecordedWatch:
         kinds: tuple[DetectorKind, ...] = DETECTORS,
         trains: bool = True,
         view: View = View.ALL,
+        knowledge: LoadedKnowledge | None = None,
     ) -> None:
         self._replay = Replay(path)
         self._view = view
@@ -135,7 +138,7 @@ class RecordedWatch:
         self.host = str(self._replay.metadata.get("host", "recorded host"))
         self.version = version("unveil")
         self._now_s = self.started_s = float(self._replay.metadata.get("started_s", 0.0))
-        self.knowledge = _Knowledge(kb, self._now_s)
+        self.knowledge = knowledge or LoadedKnowledge(kb, self._now_s)
         self.facts = FactTable()
         self._facts_then: list[tuple[float, FactTable]] = []  # each time that the recorded facts changed
         self._folder = Path(tempfile.mkdtemp(prefix="unveil-replay-"))

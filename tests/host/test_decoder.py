@@ -12,6 +12,7 @@ from unveil.host.decoder import Decoder, Row
 from unveil.host.parsers.diskstats import parse_diskstats
 from unveil.host.parsers.stat import parse_stat
 from unveil.host.source import FAST, Feed, Source, Surroundings
+from unveil.host.sources import net_dev
 from unveil.records.metric import Channel
 from unveil.records.sample import Tier
 
@@ -88,6 +89,35 @@ def test_a_text_that_could_not_be_read_makes_its_channels_absent_in_that_row_onl
     (block,) = decoder.decode(rows((both, disk(0, 1)), (None, disk(0, 2)), (both, None)))
     np.testing.assert_array_equal(column(block, "cpu.user", cpu="0"), [5, math.nan, 5])
     np.testing.assert_array_equal(column(block, "storage.reads", disk="sda"), [1, 2, math.nan])
+
+
+def test_names_whose_numbers_are_the_same_are_told_apart(procfs) -> None:
+    def texts(nics: dict[str, int]) -> bytes:
+        procfs.net_dev(nics)
+        return (procfs.folder / "proc/net/dev").read_bytes()
+
+    texts({"eth1": 1, "eth2": 2})
+    active = ActiveSource(net_dev.SOURCE, Surroundings(root=procfs.root, cgroups=CgroupTrees(procfs.root)))
+    active.look(room=10)
+    decoder = Decoder(Tier.FAST, [active], ())
+    expected = [{"eth1": 3, "eth2": 4}, {"eth01": 5, "eth2": 6}, {"eth01": 7, "eth1": 8}, {"eth1": 9, "eth01": 10}]
+    told = [texts(nics) for nics in expected]
+    blocks = [
+        block
+        for first in (0, 2)  # in each of these seconds nothing changes but noughts
+        for block in decoder.decode([Row(first + row, [text]) for row, text in enumerate(told[first : first + 2])])
+    ]
+    seen = [
+        {
+            dict(channel.labels)["nic"]: block.values[0, column]
+            for channel, column in block.layout.column.items()
+            if channel.metric == "network.rx_bytes"
+        }
+        for block in blocks
+    ]
+    assert seen == expected
+    (again,) = decoder.decode([Row(4, [told[3]])])
+    assert again.layout is blocks[-1].layout
 
 
 def test_another_disk_under_the_same_name_skips_a_sample(decoder: Decoder) -> None:

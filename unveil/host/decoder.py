@@ -72,9 +72,10 @@ class Decoder:
         return [block for block in blocks if block.layout.channels]
 
     def _decode(self, rows: Sequence[Row]) -> list[SampleBlock]:
-        values = self._values(rows)
-        if values is not None:
-            return [self._block(rows, values)]
+        if not any(self._renamed(place, rows[-1].texts[place]) for place in self._names):
+            values = self._values(rows)
+            if values is not None:
+                return [self._block(rows, values)]
         blocks: list[SampleBlock] = []
         start = 0
         renewed: frozenset[Channel] = frozenset()
@@ -82,7 +83,7 @@ class Decoder:
             unlike = [
                 place
                 for place, (shape, text) in enumerate(zip(self._shapes, row.texts, strict=True))
-                if text is not None and not shape.fits(text)
+                if text is not None and (not shape.fits(text) or self._renamed(place, text))
             ]
             if not unlike:
                 continue
@@ -90,6 +91,11 @@ class Decoder:
             renewed = self._learn(row, unlike)
             start = index
         return blocks + self._run(rows[start:], renewed)
+
+    def _renamed(self, place: int, text: bytes | None) -> bool:
+        """Tell whether a text has other names than its shape, though it may fit it: of names numbers are compared."""
+        names = self._files[place][1].feed.names
+        return names is not None and text is not None and names(text) != self._names[place]
 
     def _run(self, rows: Sequence[Row], renewed: frozenset[Channel]) -> list[SampleBlock]:
         """Return the block of rows that all fit; channels whose device was exchanged skip its first sample."""
@@ -120,6 +126,9 @@ class Decoder:
 
     def _plan(self) -> None:
         self._batch = Sparing(self._shapes)
+        feeds = [file.feed for _, file in self._files]
+        shapes = enumerate(zip(feeds, self._shapes, strict=True))
+        self._names = {place: feed.names(shape.text) for place, (feed, shape) in shapes if feed.names is not None}
         whole = self._batch.whole
         counts = {source: sum(file.shape.count for file in source.files) for source in self._sources}
         self._shares = [(source, count / max(1, whole.count)) for source, count in counts.items() if count]

@@ -65,6 +65,8 @@ class Feed:
             nothing comes, as they answer in pieces of a page.
         cut: takes out what would only be parsed for nothing, or writes out what is no decimal number; called for every
             text, so it must be cheap.
+        names: names in a text that somebody chose, of which two may differ in no number (``eth1`` and ``eth01``);
+            called once a second for the newest text.
         identity: tells this file from an earlier one of the same path (inode of the cgroup).
         kept: stays open. Small files that are read once in ten seconds are opened each time instead, so that a host
             with hundreds of them does not run out of descriptors.
@@ -79,6 +81,7 @@ class Feed:
     parser: Parser
     whole: bool = True
     cut: Callable[[bytes], bytes] | None = None
+    names: Callable[[bytes], tuple[bytes, ...]] | None = None
     identity: str = ""
     kept: bool = True
     once: bool = False

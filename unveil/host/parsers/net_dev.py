@@ -54,6 +54,11 @@ def parse_net_dev(text: Text, identity: Callable[[str], str] = lambda _: "") -> 
         raise ParseError("no header that names the columns")
 
 
+def nic_names(text: bytes) -> tuple[bytes, ...]:
+    """Return what stands before the numbers of each line."""
+    return tuple([line[: line.rfind(b":")] for line in text.split(b"\n")])
+
+
 def _part_name(line: bytes) -> bytes:
     if b"|" in line:
         return line

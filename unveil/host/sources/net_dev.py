@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unveil.host.parsers.net_dev import parse_net_dev
+from unveil.host.parsers.net_dev import nic_names, parse_net_dev
 from unveil.host.source import FAST, Feed, Source, Surroundings
 from unveil.records.metric import Kind, declare
 
@@ -55,7 +55,7 @@ def _feeds(surroundings: Surroundings) -> tuple[Feed, ...]:
     def parse(text: Text) -> Iterator[Reading]:
         return parse_net_dev(text, index_of)
 
-    return (Feed(path=net_file(root, "dev"), parser=parse, whole=False),)
+    return (Feed(path=net_file(root, "dev"), parser=parse, whole=False, names=nic_names),)
 
 
 SOURCE = Source(name="net_dev", pace=FAST, metrics=METRICS, feeds=_feeds)

@@ -143,6 +143,9 @@ def huge(patient: Patient) -> dict[str, Any]:
 FAULTS = (
     Fault("numa", "workload_memory_remote", "cgroup:/guest-numa", ("trains", 96, "0"), pages_by_node, by_playbook=True),
     Fault("irq", "nic_irq_away_from_nic", "nic:eth0", ("pings", 0, "1"), irq_state, misplace_irqs, by_playbook=True),
-    Fault("huge", "reduced_huge_page_coverage", "cgroup:/guest-huge", ("trains", 216, "1"), huge, by_playbook=True),
+    Fault(
+        "huge", "reduced_huge_page_coverage", "cgroup:/guest-huge", ("trains in batches", 216, "1"), huge,
+        by_playbook=True,
+    ),
     Fault("quota", "cgroup_cpu_quota_throttling", "cgroup:/guest-quota", ("computes", 0, ""), throttling, limit),
 )  # fmt: skip

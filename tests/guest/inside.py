@@ -228,7 +228,7 @@ class Treatment(threading.Thread):
         with PLAYING:
             for order in ("approve", "apply"):  # refused while the newest window does not tell if it still matches
                 given = partial(self._client.call, order, id=run["id"], hash=run["plan"]["hash"])
-                self.wait(f"taken: {order}", lambda given=given: given() or True, seconds=120)
+                self.wait(f"taken: {order}", lambda given=given: given() or True, seconds=240)
             told["ended"] = self.wait("applied and verified", lambda: self._ended(run["id"]), seconds=300)
         story = self._client.call("run", id=run["id"])["run"]["steps"]
         told["steps"] = [f"{each['state']}: {each['cause']} {each['detail']}" for each in story]

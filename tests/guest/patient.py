@@ -47,6 +47,17 @@ def _trains(megabytes: int) -> tuple[Callable[[], int], float]:
     return step, 0.09
 
 
+def _trains_in_batches(megabytes: int) -> tuple[Callable[[], int], float]:
+    """Train, and take a MiB anew for each step: too little to be in huge pages itself, and 256 page faults."""
+    train, pause_s = _trains(megabytes)
+
+    def step() -> int:
+        _memory(1).close()
+        return train()
+
+    return step, pause_s
+
+
 def _loads(megabytes: int) -> tuple[Callable[[], int], float]:
     """Go through memory of eight parts, of which one is had anew each ten steps, as batches that come and go."""
     parts = [_memory(megabytes // 8) for _ in range(8)]
@@ -97,8 +108,9 @@ def _computes(_megabytes: int) -> tuple[Callable[[], int], float]:
     return step, 0.08
 
 
-ILLNESSES = {
-    "trains": _trains, "loads": _loads, "pings": _pings, "floods": partial(_pings, pause_s=0.0), "computes": _computes
+ILLNESSES: dict[str, Callable[[int], tuple[Callable[[], int], float]]] = {
+    "trains": _trains, "trains in batches": _trains_in_batches, "loads": _loads, "pings": _pings,
+    "floods": partial(_pings, pause_s=0.0), "computes": _computes,
 }  # fmt: skip
 
 

@@ -88,6 +88,30 @@ def test_windows_of_an_episode_are_not_learned(lab, host, ensemble):
     assert ensemble.reference.windows <= windows + 8
 
 
+def test_the_norm_is_of_the_time_at_which_it_was_taken_up_and_outlives_the_process(lab, host):
+    settings = EnsembleSettings(reference=ReferenceSettings(patience=60))
+    ensemble = Ensemble(lab.scope_of, settings)
+    assert ensemble.norm_since_s == -np.inf
+    lab.run(ensemble, host, 100)
+    assert ensemble.norm_since_s == 59.0, "the sixtieth window"
+    another = Ensemble(lab.scope_of, settings)
+    another.restore(ensemble.state())
+    lab.run(another, host, 1)
+    assert another.norm_since_s == 59.0
+    lab.run(ensemble, host, 100, fault)
+    assert ensemble.reference.regime == 2
+    assert 150.0 < ensemble.norm_since_s < 200.0, "when patience was over"
+
+
+def test_what_was_kept_without_the_time_of_its_norm_is_older_than_any_episode(lab, host, ensemble):
+    lab.run(ensemble, host, 100)
+    another = Ensemble(lab.scope_of)
+    another.restore({name: array for name, array in ensemble.state().items() if name != "norm_since"})
+    lab.run(another, host, 1)
+    assert another.reference.ready
+    assert another.norm_since_s == -np.inf
+
+
 def test_judging_without_learning_changes_no_reference(lab, host, ensemble):
     lab.run(ensemble, host, 100)
     before = {name: array.copy() for name, array in ensemble.state().items()}

@@ -115,6 +115,23 @@ def test_an_episode_opens_fires_and_is_cleared_by_what_the_windows_say() -> None
     assert one.matching("no_such_fingerprint", HOST) is None
 
 
+def test_what_fires_since_before_there_was_a_norm_is_part_of_it_and_what_began_later_is_never_learned() -> None:
+    stands, comes = pipeline(fingerprint(threshold=0.0)), pipeline(fingerprint(threshold=1e18))
+    for one in (stands, comes):
+        push(one, SECONDS[:40])
+    comes.replace_knowledge([fingerprint(threshold=0.0, revision="2")], generation=2, wall_s=WALL_S + 40)
+    known = [one.ensemble.reference.windows for one in (stands, comes) if one.ensemble.reference is not None]
+    assert known[0] == known[1] > SHORT.reference.warm_up
+    for one in (stands, comes):
+        push(one, SECONDS[40:])
+        assert [episode.state for episode in one.episodes.open] == [EpisodeState.FIRING]
+        assert one.ensemble.reference is not None
+    assert stands.ensemble.reference is not None
+    assert stands.ensemble.reference.windows > known[0] + 30
+    assert comes.ensemble.reference is not None
+    assert comes.ensemble.reference.windows < known[1] + 10
+
+
 def test_another_generation_keeps_the_episodes_of_what_did_not_change() -> None:
     one = pipeline(fingerprint("same"), fingerprint("edited"), fingerprint("removed"))
     push(one, SECONDS[:8])

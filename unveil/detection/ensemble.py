@@ -64,6 +64,9 @@ class Ensemble:
 
     The order of one window is ``judge(vector)``, then ``learn(episode=…)``. A window is scored by a reference and by
     detectors that have not seen it, so its score is a held-out one and calibrates those that follow.
+
+    Attributes:
+        norm_since_s: wall clock at which what is ordinary was taken up. What was there then is part of it.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class Ensemble:
         self.settings = settings or EnsembleSettings()
         self.rule = parse_rule(self.settings.rule, tuple(kind.name for kind in kinds))
         self.model: TrainedModel | None = None
+        self.norm_since_s = -np.inf
         self._scope_of = scope_of
         self._kinds = kinds
         self._reference: Reference | None = None
@@ -96,6 +100,7 @@ class Ensemble:
         self._probation: deque[_Scored] = deque()
         self._unlearned: tuple[Judgement, _Scored | None] | None = None
         self._age = 0  # windows since the reference began
+        self._newest_s = -np.inf  # wall clock at the window that was judged last
         self._next_training = 0
 
     @property
@@ -107,6 +112,7 @@ class Ensemble:
 
     def judge(self, vector: FeatureVector) -> Judgement:
         """Return what the detectors make of a window. Changes nothing that the next window is compared with."""
+        self._newest_s = vector.wall_s
         reference = self._reference_for(vector.layout)
         values = reference.scope.take(vector.values)
         residual = reference.residual(values)
@@ -145,7 +151,8 @@ class Ensemble:
         """Let the window that was judged last into the reference, or keep it aside.
 
         Args:
-            episode: a fingerprint's episode is firing: the window is kept aside, whatever the detectors say.
+            episode: one is firing that began after what is ordinary here (``norm_since_s``): the window is kept aside,
+                whatever the detectors say.
         """
         if self._unlearned is None:
             return
@@ -236,7 +243,7 @@ class Ensemble:
             return dict(self._saved or {})
         calibrations = {f"scores/{name}": each.scores() for name, each in self._calibrations.items()}
         reference = {f"reference/{name}": array for name, array in self._reference.state().items()}
-        return {**reference, **calibrations}
+        return {**reference, **calibrations, "norm_since": np.array(self.norm_since_s)}
 
     def restore(self, state: Arrays) -> None:
         """Continue from what ``state`` returned in an earlier process. Call it before the first window.
@@ -277,6 +284,7 @@ class Ensemble:
             reference = Reference.from_state(state, scope, self.settings.reference)
         except BadInputError:
             return None  # an older format: learning anew takes a minute
+        self.norm_since_s = float(saved.get("norm_since", np.array(-np.inf)))
         for name, calibration in self._calibrations.items():
             if f"scores/{name}" in saved and reference.ready:
                 calibration.seed(np.asarray(saved[f"scores/{name}"], dtype=np.float64))
@@ -294,6 +302,7 @@ class Ensemble:
     def _begin(self, reference: Reference) -> None:
         """Start judging by a reference that has just begun, or begun anew: what was fitted before is stale."""
         self.model = None
+        self.norm_since_s = self._newest_s
         self._mounted.clear()
         self._probation.clear()
         self.reset()

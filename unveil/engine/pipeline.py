@@ -206,9 +206,8 @@ class Pipeline:
         if (evidence := self.matcher.evidence) is not None:
             self.trail.push(evidence)
         changed = self.episodes.push(matches, self.matcher.unknown, window.wall_s)
-        firing = any(episode.state is EpisodeState.FIRING for episode in self.episodes.open)
         if self.learning:
-            self.ensemble.learn(episode=firing)
+            self.ensemble.learn(episode=any(self._is_new(episode) for episode in self.episodes.open))
         summary = WindowSummary(
             watch=self._watch,
             index=window.index,
@@ -232,6 +231,13 @@ class Pipeline:
             summary=summary,
         )
         return self.latest
+
+    def _is_new(self, episode: Episode) -> bool:
+        """Return whether an episode fires that the norm does not hold: what has stood since before it is part of it.
+
+        Else a host with something that fires since it was set up would never have a past longer than its first minute.
+        """
+        return episode.state is EpisodeState.FIRING and episode.started_s > self.ensemble.norm_since_s
 
     def _scope(self, layout: FeatureLayout) -> DetectorInput:
         """Return what has a reference: what the detectors see, and what some fingerprint compares with it."""

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unveil.knowledge.backtest import Fire, SeenWindow, Trace
-from unveil.knowledge.evaluation import AFTER, BEFORE, NO_FAULT, Counts, Matched, score
+from unveil.knowledge.evaluation import AFTER, AFTER_INERT, BEFORE, NO_FAULT, Counts, Matched, score
 from unveil.knowledge.labels import Interval
 
 FAULT = "reduced_huge_page_coverage"
@@ -79,10 +79,19 @@ def test_an_alarm_that_outlasts_its_fault_is_one_false_alarm_and_one_that_begins
     after = Interval(from_s=20, to_s=40, labels=frozenset())
     faulty = trace("." * 12 + "!" * 12 + "..!" + "." * 5)
     told = score("r", 24, [replace(faulty, intervals=(*faulty.intervals, after))], [FAULT]).false_alarms
-    assert told.by_place == {NO_FAULT: 0, BEFORE: 0, AFTER: 2}
+    assert told.by_place == {NO_FAULT: 0, BEFORE: 0, AFTER: 2, AFTER_INERT: 0}
     through = trace("." * 6 + "!" * 18 + "." * 4)  # it began before the fault and went on after it
     told = score("r", 24, [replace(through, intervals=(*through.intervals, after))], [FAULT]).false_alarms
-    assert told.by_place == {NO_FAULT: 0, BEFORE: 1, AFTER: 0}
+    assert told.by_place == {NO_FAULT: 0, BEFORE: 1, AFTER: 0, AFTER_INERT: 0}
+
+
+def test_what_alarms_after_something_that_cost_nothing_is_told_apart() -> None:
+    """What is not labelled between two healthy stretches was done to the host, and cost nothing."""
+    intervals = (Interval(from_s=0, to_s=10, labels=frozenset()), Interval(from_s=20, to_s=40, labels=frozenset()))
+    told = score("r", 24, [replace(trace("." * 12 + "!" * 12 + "." * 8, fault=None), intervals=intervals)], [FAULT])
+    assert told.false_by_place[AFTER_INERT] == Counts(false=4, quiet=8)
+    assert told.false_by_place[NO_FAULT] == Counts(false=0, quiet=8)
+    assert told.false_alarms.by_place == {NO_FAULT: 0, BEFORE: 0, AFTER: 0, AFTER_INERT: 1}
 
 
 def test_without_a_fault_there_is_no_f1_and_without_healthy_time_no_false_alarm() -> None:
@@ -121,6 +130,7 @@ def test_an_alarm_that_outlasts_its_fault_is_told_apart_from_one_out_of_nothing(
         NO_FAULT: Counts(false=1, quiet=4),
         BEFORE: Counts(false=1, quiet=7),
         AFTER: Counts(false=3, quiet=2),  # 20, 21 and 24; the unknown ones are neither
+        AFTER_INERT: Counts(),
     }
     assert sum(told.false_by_place.values(), Counts()) == replace(told.counts, found=0, missed=0)
 

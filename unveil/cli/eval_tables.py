@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unveil.knowledge.evaluation import AFTER, PLACES, Counts
+from unveil.knowledge.evaluation import AFTER, AFTER_INERT, PLACES, Counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,13 +86,21 @@ def _each_place(scores: Sequence[DetectionScore], *, rated: bool) -> Table:
 def _false_alarms(scores: Sequence[DetectionScore], *, rated: bool) -> Table:
     rows: list[tuple[object, ...]] = [
         (
-            _name(each, rated=rated), f"{own.watched_s / HOUR_S:.3g}", own.count, own.by_place[AFTER],
-            _few(each.false_a_day), _few(each.false_most),
+            _name(each, rated=rated), f"{own.watched_s / HOUR_S:.3g}", own.count,
+            own.by_place[AFTER], own.by_place[AFTER_INERT], _few(each.false_a_day), _few(each.false_most),
         )
         for each in scores
         for own in (each.false_alarms,)
     ]  # fmt: skip
-    columns = ("rule", "hours>", "false alarms>", "of which outlast a fault>", "a day>", "at most (95 %)>")
+    columns = (
+        "rule",
+        "hours>",
+        "false alarms>",
+        "of which outlast a fault>",
+        "an inert one>",
+        "a day>",
+        "at most (95 %)>",
+    )
     return "False alarms: runs of anomalous windows in the healthy hours that were judged", columns, rows
 
 

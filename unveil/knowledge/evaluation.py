@@ -20,6 +20,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -33,8 +34,11 @@ if TYPE_CHECKING:
     from unveil.knowledge.backtest import SeenWindow, Trace
 
 RESAMPLES = 1000
-NO_FAULT, BEFORE, AFTER = PLACES = ("no fault in the recording", "before its fault", "after its fault")
-"""Where healthy windows are: an alarm that outlasts its fault is another matter than one out of nothing."""
+NO_FAULT, BEFORE, AFTER, AFTER_INERT = PLACES = (
+    "no fault in the recording", "before its fault", "after its fault", "after one that cost nothing",
+)  # fmt: skip
+"""Where healthy windows are: an alarm that outlasts what was done to the host is another matter than one out of
+nothing. What was done and cost nothing has no label, so it is a gap between healthy stretches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +271,11 @@ def _false_by_place(traces: Sequence[Trace]) -> dict[str, Counts]:
 
 def _place(trace: Trace, window: SeenWindow) -> str:
     begins = [interval.from_s for interval in trace.intervals if interval.labels]
-    return NO_FAULT if not begins else BEFORE if window.end_s <= min(begins) else AFTER
+    if begins:
+        return BEFORE if window.end_s <= min(begins) else AFTER
+    in_order = pairwise(sorted((interval.from_s, interval.to_s) for interval in trace.intervals))
+    ends_of_gaps = [begins_s for (_, ended_s), (begins_s, _) in in_order if ended_s < begins_s]
+    return AFTER_INERT if any(each <= window.start_s for each in ends_of_gaps) else NO_FAULT
 
 
 def _by_label(traces: Sequence[Trace]) -> dict[str, Counts]:

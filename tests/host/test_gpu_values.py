@@ -26,8 +26,9 @@ def test_all_gpus_are_read_by_their_uuid(nvml, watch_of) -> None:
     nvml.state.set_gpu(util=97, memory_util=41, memory_used=6e10, temperature=61, pcie_tx=1000, ecc_corrected=3)
     nvml.state.set_gpu(0, power_demand=650000)
     watch = watch_of()
-    watch.until(lambda: len(watch.blocks) >= 2)
     first, second = nvml.uuid(0), nvml.uuid(1)
+    # what is asked for seldom comes with a later reading
+    watch.until(lambda: len(watch.blocks) >= 2 and watch.last("gpu.ecc_corrected", first) == 3.0)
     assert watch.last("gpu.util", first) == 0.97
     assert watch.last("gpu.memory_util", first) == 0.41
     assert watch.last("gpu.memory_used", first) == 6e10  # without the reserve that version 1 of the record counts
